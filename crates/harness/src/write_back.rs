@@ -31,6 +31,7 @@ use server::types::{Caller, Status};
 
 use crate::exit::Failure;
 use crate::mounts::settings::Settings;
+use crate::signals::Interrupts;
 use crate::state::State;
 use crate::{origin, output, served};
 
@@ -40,6 +41,9 @@ const CONFLICTS_BYTES_MAX: u64 = 16 << 20;
 
 /// Conflicts that `status` prints.
 const CONFLICTS_SHOWN: usize = 20;
+
+/// How often a drain reports how far it is.
+const REPORTED_EVERY: Nanos = Nanos::from_secs(10);
 
 /// A log that its proxy writes to may change while it is read.
 const LOOKS: usize = 5;
@@ -335,11 +339,16 @@ pub async fn end(store: &WriteBack<Remote>, log: &Path, limit: Nanos) {
 
 const LEASE_STAYS: &str = "the lease .nfskit-write-back could not be removed at the origin";
 
-/// `nfskit log drain LOG URL`: what came of it.
+/// `nfskit log drain LOG URL`, within a limit if one is given: what came of it.
 ///
 /// # Errors
 /// It cannot be done, or not all of it.
-pub fn drain(logs: &[PathBuf], url: &str, salvages: bool) -> Result<String, Failure> {
+pub fn drain(
+    logs: &[PathBuf],
+    url: &str,
+    salvages: bool,
+    limit: Option<Nanos>,
+) -> Result<String, Failure> {
     let [log] = logs else {
         let form = "nfskit log drain LOG nfs://HOST/EXPORT";
         return Err(Failure::usage("a proxy has one log", form));
@@ -352,7 +361,8 @@ pub fn drain(logs: &[PathBuf], url: &str, salvages: bool) -> Result<String, Fail
         let what = format!("{} is not there", beside(log, ".state").display());
         return Err(Failure::environment(what, AS_IT_WAS));
     };
-    let drained = net::runtime::block_on(async { drain_to(log, url, &state).await });
+    let state = state_at(&state)?;
+    let drained = net::runtime::block_on(async { drain_to(log, url, &state, limit).await });
     drained.map_err(|cause| Failure::environment(cause, "raise the limit of open files"))?
 }
 
@@ -377,19 +387,17 @@ fn state_at(path: &Path) -> Result<State, Failure> {
     State::open(base, port).map_err(|cause| taken(format!("{}: {cause}", path.display())))
 }
 
-async fn drain_to(log: &Path, url: &str, state: &Path) -> Result<String, Failure> {
-    let state = state_at(state)?;
-    let clock = Clock::real();
-    let settings = origin::settings(url, "")?;
-    let reached = origin::mounted(&clock, &settings).await?;
-    let name = origin::name(&settings.target);
-    let handles = Handles::open(&name, Some(state.path())).map_err(origin::no_key)?;
-    let everyone = origin::everyone(&settings.target);
-    let options = proxy::Options { everyone: everyone.clone(), ..proxy::Options::default() };
-    let remote = Remote::open(&clock, reached.session, handles, options).await?;
-    let place = Place { log, bytes: 0, state: Some(&state) };
-    let Opened { store, .. } = open(&clock, remote, &settings, &place, everyone).await?;
-    store.drained(None).await;
+async fn drain_to(
+    log: &Path,
+    url: &str,
+    state: &State,
+    limit: Option<Nanos>,
+) -> Result<String, Failure> {
+    let (clock, mut interrupts) = (Clock::real(), Interrupts::catch()?);
+    let store = interrupts.or(opened_to_drain(&clock, log, url, state)).await?;
+    let all = interrupts.or(until_brought(&clock, &store, limit, log)).await;
+    all.map_err(|failure| failure.and(so_far(&store, log)))?;
+    drop(interrupts);
     let has_ended = store.end().await;
     let brought = brought(&store.settled(), url, log)?;
     match has_ended {
@@ -399,6 +407,65 @@ async fn drain_to(log: &Path, url: &str, state: &Path) -> Result<String, Failure
             Err(Failure::environment(what, "the same again, or remove it there"))
         }
     }
+}
+
+async fn opened_to_drain(
+    clock: &Clock,
+    log: &Path,
+    url: &str,
+    state: &State,
+) -> Result<WriteBack<Remote>, Failure> {
+    let settings = origin::settings(url, "")?;
+    let reached = origin::mounted(clock, &settings).await?;
+    let name = origin::name(&settings.target);
+    let handles = Handles::open(&name, Some(state.path())).map_err(origin::no_key)?;
+    let everyone = origin::everyone(&settings.target);
+    let options = proxy::Options { everyone: everyone.clone(), ..proxy::Options::default() };
+    let remote = Remote::open(clock, reached.session, handles, options).await?;
+    let place = Place { log, bytes: 0, state: Some(state) };
+    Ok(open(clock, remote, &settings, &place, everyone).await?.store)
+}
+
+/// Waits until the origin has all, and reports meanwhile how far it is.
+async fn until_brought(
+    clock: &Clock,
+    store: &WriteBack<Remote>,
+    limit: Option<Nanos>,
+    log: &Path,
+) -> Result<(), Failure> {
+    let begun = clock.now();
+    loop {
+        let left = limit.map(|limit| limit.saturating_sub(clock.now().since(begun)));
+        let wait = left.map_or(REPORTED_EVERY, |left| left.min(REPORTED_EVERY));
+        if store.drained(Some(wait)).await == 0 {
+            return Ok(());
+        }
+        if left == Some(wait) {
+            let advice = "the same again when the origin takes it, or a longer --for";
+            return Err(Failure::environment("the time of --for is over", advice));
+        }
+        output::say(format_args!("write-back: {}", so_far(store, log)));
+    }
+}
+
+/// How far a drain is that has not brought everything.
+fn so_far(store: &WriteBack<Remote>, log: &Path) -> String {
+    part_brought(&store.settled(), store.pending(), store.trouble(), log)
+}
+
+fn part_brought(settled: &Settled, left: usize, why: Option<Status>, log: &Path) -> String {
+    let Settled { brought, conflicts, .. } = *settled;
+    let why = match why {
+        None => String::new(),
+        Some(Status::Away) => " (the origin does not answer)".to_owned(),
+        Some(status) => format!(" (the origin refuses: {status:?})"),
+    };
+    let conflicts = match conflicts {
+        0 => String::new(),
+        conflicts => format!("; {}", counted(conflicts, "conflict")),
+    };
+    let (brought, log) = (counted(brought, "change"), log.display());
+    format!("{brought} brought, {left} left in {log}{why}{conflicts}")
 }
 
 /// What a drain has come to. Of conflicts somebody is to know: it fails.
@@ -512,6 +579,17 @@ mod tests {
     }
 
     #[test]
+    fn a_drain_that_goes_on_says_how_far_it_is_and_why_it_waits() {
+        let words = |settled, why| part_brought(&settled, 3, why, Path::new("log"));
+        let all = Settled { brought: 1, ..Settled::default() };
+        assert_eq!(words(all, None), "1 change brought, 3 left in log");
+        let full = "1 change brought, 3 left in log (the origin refuses: NoSpace); 1 conflict";
+        assert_eq!(words(Settled { conflicts: 1, ..all }, Some(Status::NoSpace)), full);
+        let away = "1 change brought, 3 left in log (the origin does not answer)";
+        assert_eq!(words(all, Some(Status::Away)), away);
+    }
+
+    #[test]
     fn what_cannot_be_recorded_is_no_conflict_yet() {
         let dir = tempfile::tempdir().expect("there is room");
         let (log, change) = (dir.path().join("log"), "REMOVE of f".to_owned());
@@ -523,7 +601,8 @@ mod tests {
         file.set_len(CONFLICTS_BYTES_MAX + 1).expect("there is room");
         assert!(hear(&lost).is_err_and(|why| why.contains("it is full")));
         assert_eq!(file.metadata().expect("it is open").len(), CONFLICTS_BYTES_MAX + 1);
-        assert_eq!(hear(&Event::LogFailed), Ok(()), "it is no conflict");
+        let failed = Event::LogFailed { why: "a test's".to_owned() };
+        assert_eq!(hear(&failed), Ok(()), "it is no conflict");
     }
 
     #[test]

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand};
 use harness::exit::Failure;
+use harness::values::time;
+use perf::units::Nanos;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Log {
@@ -79,6 +81,7 @@ pub(crate) struct Status {
 #[command(after_help = "Examples:
   nfskit log drain /var/lib/nfskit/data.wal /srv/data
   nfskit log drain /var/lib/nfskit/filer.wal nfs://filer/export   # of a proxy that has ended
+  nfskit log drain --for 60s /var/lib/nfskit/filer.wal nfs://filer/export
   nfskit log drain /dev/sdb1 /dev/sdc1 /srv/data")]
 #[command(override_usage = "nfskit log drain [OPTIONS] <FILE|DEVICE>... <DIR|URL>")]
 pub(crate) struct Drain {
@@ -87,6 +90,10 @@ pub(crate) struct Drain {
     // One list: of a single word clap would say that what is missing is the log.
     #[arg(value_name = "FILE|DEVICE|DIR|URL", required = true)]
     paths: Vec<PathBuf>,
+    /// Of a proxy's log: ends after this time, whatever the origin has not taken by then; the log
+    /// keeps it. Without it, an origin that is full or does not answer is waited for.
+    #[arg(long = "for", value_name = "TIME", value_parser = time)]
+    pub(crate) limit: Option<Nanos>,
     #[command(flatten)]
     pub(crate) damaged: Damaged,
 }

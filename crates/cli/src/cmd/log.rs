@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use harness::exit::Failure;
 use harness::served::CommitMode;
 use harness::verbosity::Verbosity;
-use harness::{origin, output, recovery, served, unservable, write_back};
+use harness::{origin, output, recovery, served, unservable, unused, write_back};
 use perf::words::counted;
-use server::store::dir::write_log::{self, Inspection, LogError, Recovered, WriteLog};
+use server::store::dir::write_log::{self, Inspection, LogError, Peek, Recovered, WriteLog};
 use server::store::dir::{DirOptions, DirStore};
 
 use crate::args::log::{Drain, Inspect, Log, Replay, Status, Verify};
@@ -50,7 +50,9 @@ fn replayed(
     // A file that is there is looked at with its directory. What is not there would be made, and so
     // would one on a blank device.
     let is_there = |file: &PathBuf| if salvages { file.exists() } else { file.is_file() };
-    if !files.iter().all(is_there) {
+    // A proxy's has no directory, whatever stands behind it.
+    let is_of_proxy = |file: &PathBuf| Peek::open(file).is_ok();
+    if !files.iter().all(is_there) || files.iter().any(is_of_proxy) {
         write_log::inspect(files).map_err(unusable)?;
     }
     let log = WriteLog {
@@ -78,8 +80,9 @@ fn replay(args: &Replay) -> Result<String, Failure> {
 fn drain(args: &Drain) -> Result<String, Failure> {
     let ((files, dir), salvage) = (args.place()?, args.damaged.salvage);
     if origin::is_origin(&dir.to_string_lossy()) {
-        return write_back::drain(files, &dir.to_string_lossy(), salvage);
+        return write_back::drain(files, &dir.to_string_lossy(), salvage, args.limit);
     }
+    unused::refuse([(args.limit.is_some(), "--for")], "the log of a proxy")?;
     let (store, recovered) = replayed(files, dir, salvage)?;
     net::runtime::block_on(store.end_log())
         .map_err(Failure::resources)?

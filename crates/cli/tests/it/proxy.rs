@@ -12,7 +12,7 @@ use wire::nfs3::Sattr3;
 use crate::crash_test::Lives;
 use crate::mount::{Mounted, can_mount};
 use crate::observed::{get, metrics_address};
-use crate::program::{Deadline, Finished, Program, nfskit, run};
+use crate::program::{Deadline, Finished, Program, appears, nfskit, run};
 use crate::rpc::Connection;
 use crate::served::{Served, url};
 
@@ -285,6 +285,77 @@ fn a_drain_says_what_the_origin_did_not_get_and_fails() {
     origin.stop();
 }
 
+#[test]
+fn a_drain_that_the_origin_does_not_take_ends_when_it_is_to_and_says_what_is_left() {
+    const PIECE: [u8; 64 << 10] = [7; 64 << 10];
+    let (origin, state) = (Served::memory(&["--mem-size", "1M"]), tempfile::tempdir().unwrap());
+    let log = state.path().join("log");
+    let log = log.to_str().unwrap();
+    let served = Served::start(writes_back(&origin, state.path()), "127.0.0.1:0");
+    let mut client = Connection::to(&served);
+    client.creates(b"first");
+    let file = client.creates(b"file");
+    while !run(["log", "status", log]).stdout.contains("pending    0 changes") {}
+    let mut other = Connection::to(&origin);
+    let full = other.creates(b"full");
+    let room = (0..).find(|at| other.writes_at(full, at << 16, &PIECE).is_err());
+    assert!(room > Some(8), "{room:?}");
+    client.writes(file, &PIECE);
+    served.program.signal(Signal::KILL);
+    served.program.finish();
+    let left = format!("; 0 changes brought, 1 left in {log} (the origin refuses: NoSpace)");
+    let over = run(["log", "drain", "--for", "1s", log, &origin.url()]);
+    assert_eq!(over.code, Some(3));
+    let says = format!("nfskit: the time of --for is over{left}\n   try: the same again");
+    assert!(over.stderr.contains(&says), "no {says:?}: {over:?}");
+    let waiting = Program::start(&mut nfskit(["log", "drain", log, &origin.url()]));
+    waiting.wait_for_error(|text| text.contains("NoSpace").then_some(()));
+    waiting.signal(Signal::INT);
+    let interrupted = waiting.finish();
+    assert_eq!(interrupted.code, Some(130));
+    let says = format!("nfskit: interrupted{left}\n");
+    assert!(interrupted.stderr.ends_with(&says), "no {says:?}: {interrupted:?}");
+    origin.stop();
+}
+
+#[test]
+fn a_proxy_whose_origin_stalls_as_it_begins_ends_when_it_is_to() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let (origin, state) = (Served::folder(&[]), tempfile::tempdir().unwrap());
+        // What is no lease is looked at twice, 13 seconds apart.
+        fs::write(origin.path().join(".nfskit-write-back"), "of somebody").unwrap();
+        let mut command = writes_back(&origin, state.path());
+        let begins = Program::start(command.args(["--listen", "127.0.0.1:0"]));
+        appears(state.path(), |name| name == "log");
+        origin.program.signal(Signal::STOP);
+        begins.signal(signal);
+        begins.finish().was_interrupted();
+        origin.program.signal(Signal::CONT);
+        origin.stop();
+    }
+}
+
+#[test]
+fn nothing_is_answered_from_a_log_that_was_removed() {
+    let (origin, state) = (Served::folder(&[]), tempfile::tempdir().unwrap());
+    let served = Served::start(writes_back(&origin, state.path()), "127.0.0.1:0");
+    let mut client = Connection::to(&served);
+    client.creates(b"first");
+    let file = client.creates(b"file");
+    fs::remove_file(state.path().join("log")).unwrap();
+    client.writes(file, b"data");
+    assert_eq!(fs::read(origin.path().join("file")).unwrap(), b"data");
+    let says = "the log cannot be written (";
+    let removed = "log was removed): what it holds goes to the origin";
+    served.program.wait_for_error(|text| {
+        (text.matches(says).count() == 1 && text.contains(removed)).then_some(())
+    });
+    served.program.signal(Signal::TERM);
+    assert_eq!(served.program.finish().code, Some(0));
+    assert!(!origin.path().join(".nfskit-write-back").exists(), "all is there");
+    origin.stop();
+}
+
 /// Everything below a directory: names, and the bytes of files.
 fn tree(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut seen = Vec::new();
@@ -383,6 +454,10 @@ fn what_is_on_its_way_is_reported_and_a_log_has_one_proxy_and_one_origin() {
     for verb in ["inspect", "verify"] {
         refused(&["log", verb, log], 3, &of_proxy);
     }
+    refused(&["log", "replay", log, &origin.url()], 3, &of_proxy);
+    refused(&["log", "drain", log, "/nowhere"], 3, &of_proxy);
+    let within = ["log", "drain", "--for", "1s", log, "/nowhere"];
+    refused(&within, 2, &["--for is of the log of a proxy"]);
     let cut = state.path().join("cut");
     fs::write(&cut, &fs::read(log).unwrap()[..100_000]).unwrap();
     let cut_off = ["of 100000 bytes and was made with 16777216: cut off", "keep a copy"];

@@ -43,7 +43,7 @@ pub enum Event {
     /// carried out cannot be recorded: it is tried again, and what has to follow it waits.
     NotStored { why: String },
     /// The log cannot be written: changes go to the origin while their callers wait.
-    LogFailed,
+    LogFailed { why: String },
     /// Somebody else has taken the lease: nothing is sent to the origin any more.
     Fenced { by: String },
 }
@@ -85,9 +85,10 @@ impl std::fmt::Display for Event {
             Self::NotStored { why } => {
                 write!(f, "what the origin does not take cannot be recorded, and waits: {why}")
             }
-            Self::LogFailed => f.write_str(
-                "the log cannot be written: what it holds goes to the origin, and so does what is \
-                 new, while clients wait",
+            Self::LogFailed { why } => write!(
+                f,
+                "the log cannot be written ({why}): what it holds goes to the origin, and so does \
+                 what is new, while clients wait",
             ),
             Self::Fenced { by } => write!(
                 f,

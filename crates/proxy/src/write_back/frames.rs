@@ -1,6 +1,7 @@
 //! The log is written, one frame after the other: changes as clients make them, and the notes
 //! ([`super::state::notes`]) that they have come to the origin.
 
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -39,7 +40,7 @@ impl<S: Store> Inner<S> {
                 };
                 (begun, wait)
             };
-            let (waiters, is_stable) = match begun {
+            let (waiters, written) = match begun {
                 Begin::Idle => {
                     let woken = self.to_write.notified();
                     match wait {
@@ -51,17 +52,19 @@ impl<S: Store> Inner<S> {
                     continue;
                 }
                 Begin::Write { at, frame } => {
-                    let (back, is_stable) =
-                        self.device.write(at, std::mem::take(&mut buffer)).await;
+                    let (back, written) = self.device.write(at, std::mem::take(&mut buffer)).await;
                     buffer = back;
-                    (self.state.lock().journal.finish(frame, is_stable), is_stable)
+                    (self.state.lock().journal.finish(frame, written.is_ok()), written)
                 }
-                Begin::Stuck => (self.state.lock().journal.fail(), false),
+                Begin::Stuck => {
+                    let why = io::Error::other("it has no room for what has to be in it");
+                    (self.state.lock().journal.fail(), Err(why))
+                }
             };
-            if !is_stable {
-                (self.options.hear)(&Event::LogFailed).ok();
+            if let Err(cause) = &written {
+                (self.options.hear)(&Event::LogFailed { why: cause.to_string() }).ok();
             }
-            self.state.lock().logged(waiters, is_stable);
+            self.state.lock().logged(waiters, written.is_ok());
             self.to_send.notify_one();
             self.changed.notify_waiters();
         }

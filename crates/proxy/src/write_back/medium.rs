@@ -19,10 +19,13 @@ use server::store::dir::write_log::{Alone, LogError, Writer};
 use super::recover::Held;
 use super::refused::{self, Refused};
 
+/// A frame that was to be written, and what came of it.
+pub(super) type Written = (Vec<u8>, io::Result<()>);
+
 /// Takes frames.
 pub trait LogDevice: Send + Sync + 'static {
-    /// Gives the frame back, and whether it is stable.
-    fn write(&self, at: u64, frame: Vec<u8>) -> BoxFuture<'static, (Vec<u8>, bool)>;
+    /// Gives the frame back, once it is stable, or why it is not.
+    fn write(&self, at: u64, frame: Vec<u8>) -> BoxFuture<'static, Written>;
 
     /// Whether all of these are stable.
     fn sync(&self, files: Vec<File>) -> BoxFuture<'static, bool>;
@@ -103,8 +106,9 @@ struct OnDisk {
 }
 
 impl LogDevice for OnDisk {
-    fn write(&self, at: u64, frame: Vec<u8>) -> BoxFuture<'static, (Vec<u8>, bool)> {
-        self.frames.write(at, frame).map(|outcome| outcome.unwrap_or_default()).boxed()
+    fn write(&self, at: u64, frame: Vec<u8>) -> BoxFuture<'static, Written> {
+        let over = |_| (Vec::new(), Err(io::Error::other("it ends")));
+        self.frames.write(at, frame).map(move |outcome| outcome.unwrap_or_else(over)).boxed()
     }
 
     fn sync(&self, files: Vec<File>) -> BoxFuture<'static, bool> {
@@ -179,7 +183,7 @@ impl InMemory {
 const LENGTH_MAX: usize = 64 << 20;
 
 impl LogDevice for InMemory {
-    fn write(&self, at: u64, frame: Vec<u8>) -> BoxFuture<'static, (Vec<u8>, bool)> {
+    fn write(&self, at: u64, frame: Vec<u8>) -> BoxFuture<'static, Written> {
         let own = self.clone();
         async move {
             let at = usize::try_from(at).expect("it is in memory");
@@ -187,10 +191,10 @@ impl LogDevice for InMemory {
             own.bytes.lock()[at..at + half].copy_from_slice(&frame[..half]);
             own.clock.sleep(own.latency).await;
             if own.is_broken.load(Ordering::Relaxed) {
-                return (frame, false);
+                return (frame, Err(io::Error::other("it is broken")));
             }
             own.bytes.lock()[at + half..at + frame.len()].copy_from_slice(&frame[half..]);
-            (frame, true)
+            (frame, Ok(()))
         }
         .boxed()
     }

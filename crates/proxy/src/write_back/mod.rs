@@ -291,6 +291,11 @@ impl<S: Store> WriteBack<S> {
         Settled { brought, lost, conflicts: counts.conflicts }
     }
 
+    /// Why changes wait that the origin does not take; `Away`: it does not answer.
+    pub fn trouble(&self) -> Option<Status> {
+        self.inner.state.lock().oldest_trouble()
+    }
+
     /// Changes that are on their way.
     pub fn pending(&self) -> usize {
         self.inner.state.lock().ops.len()

@@ -110,7 +110,8 @@ fn when_the_log_cannot_be_written_callers_wait_for_the_origin_and_lose_nothing()
         write(proxy, &other, 0, "too").await;
         assert_eq!(read(files, &files.root(), "other").await, "too");
         assert_eq!(names(proxy, &top).await, ["file", "first", "other"]);
-        assert_eq!(*stage.events.lock(), [Event::LogFailed]);
+        let why = "it is broken".to_owned();
+        assert_eq!(*stage.events.lock(), [Event::LogFailed { why }]);
         assert_eq!(reading(proxy, "nfskit_writeback_log_failed"), 1.0);
     });
 }

@@ -60,9 +60,9 @@ pub(super) async fn serve(args: &Serve, clock: Clock, verbosity: Verbosity) -> R
         let what = "--write-back of an export that is read-only: it would have nothing to write";
         return Err(Failure::usage(what, "an export that is read-write, or no --write-back"));
     }
-    let interrupts = Interrupts::catch()?;
+    let mut interrupts = Interrupts::catch()?;
     // Before our own port is open: a proxy of itself finds that nobody listens.
-    let reached = origin::mounted(&clock, &settings).await?;
+    let reached = interrupts.or(origin::mounted(&clock, &settings)).await?;
     let sockets = bind(args)?;
     let mut banner = Banner::new(args, Kind::Origin);
     let state = match args.write_back {
@@ -79,24 +79,29 @@ pub(super) async fn serve(args: &Serve, clock: Clock, verbosity: Verbosity) -> R
     let caller = origin.everyone.clone();
     let cache = cached(args, &settings.target, &reached.session)?;
     let options = options(args, caller.clone(), cache);
-    let remote = Remote::open(&clock, reached.session, handles, options).await?;
+    let remote = Remote::open(&clock, reached.session, handles, options);
+    let remote = interrupts.or(async { remote.await.map_err(Failure::from) }).await?;
     let export = export(&clock, &spec).await?;
     let replies = replies(args, &clock, state.as_ref(), &mut banner);
     banner.serves(&[spec], None);
     banner.proxies(origin);
     let no_file = || format!("{store} has no file of exports");
     let store_fds = args.cache.as_ref().map_or(0, |_| CACHE_FDS);
-    let server =
-        Server { args, verbosity, clock: clock.clone(), interrupts, sockets, replies, store_fds };
+    let server = |interrupts| {
+        let clock = clock.clone();
+        Server { args, verbosity, clock, interrupts, sockets, replies, store_fds }
+    };
     let Some(log) = &args.write_back else {
         let (exports, reload) = (Exports::one(export, remote), async || Err(no_file()));
-        return server.run(exports, banner, reload, std::future::pending()).await;
+        return server(interrupts).run(exports, banner, reload, std::future::pending()).await;
     };
     let place = write_back::Place { log, bytes: args.write_back_size, state: state.as_ref() };
-    let opened = write_back::open(&clock, remote, &settings, &place, caller).await?;
+    // An origin that stalls keeps nobody from ending: the log keeps what it holds.
+    let opened = write_back::open(&clock, remote, &settings, &place, caller);
+    let opened = interrupts.or(opened).await?;
     banner.writes_back(opened.summary);
     let (exports, reload) = (Exports::one(export, opened.store.clone()), async || Err(no_file()));
-    let ended = server.run(exports, banner, reload, std::future::pending()).await;
+    let ended = server(interrupts).run(exports, banner, reload, std::future::pending()).await;
     write_back::end(&opened.store, log, args.grace).await;
     ended
 }

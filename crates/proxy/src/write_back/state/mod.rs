@@ -426,6 +426,13 @@ impl State {
         oldest.map_or(Nanos::ZERO, |oldest| now.since(oldest))
     }
 
+    /// Why the origin does not take the oldest change of those that it does not.
+    pub(crate) fn oldest_trouble(&self) -> Option<Status> {
+        let troubled = self.ops.iter().filter_map(|(number, op)| Some((number, op.trouble?)));
+        let oldest = troubled.min_by_key(|(number, _)| **number).map(|(_, status)| status);
+        oldest.or_else(|| self.is_away.then_some(Status::Away))
+    }
+
     /// The origin does not take a change; whether that is known already.
     pub(crate) fn trouble(&mut self, number: u64, status: Status) -> bool {
         let Some(op) = self.ops.get_mut(&number) else { return true };

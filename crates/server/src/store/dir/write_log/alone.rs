@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -98,6 +98,30 @@ impl Alone {
     pub fn boot(&self) -> [u8; 16] {
         self.boot
     }
+
+    /// Writes a frame, which is stable then.
+    fn write(&self, at: u64, frame: &[u8]) -> io::Result<()> {
+        self.file.write(at, frame)?;
+        self.check_place()
+    }
+
+    /// Whether the next start would find it: a file without a name goes with its process.
+    fn check_place(&self) -> io::Result<()> {
+        let path = self.file.path();
+        let found = match std::fs::metadata(path) {
+            Ok(found) => found,
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
+                return Err(io::Error::other(format!("{} was removed", path.display())));
+            }
+            // It may be there.
+            Err(_) => return Ok(()),
+        };
+        let own = self.file.metadata()?;
+        match (found.dev(), found.ino()) == (own.dev(), own.ino()) {
+            true => Ok(()),
+            false => Err(io::Error::other(format!("{} was replaced", path.display()))),
+        }
+    }
 }
 
 /// A log that somebody else may have, for reading. It is not locked: whoever wants it gets it.
@@ -166,7 +190,7 @@ const OF_A_SERVER: &str = "it is the log of a server with a directory (--write-l
 
 /// A frame to be written, or other work that may block on a disk.
 enum Job {
-    Write { at: u64, frame: Vec<u8>, done: oneshot::Sender<(Vec<u8>, bool)> },
+    Write { at: u64, frame: Vec<u8>, done: oneshot::Sender<(Vec<u8>, io::Result<()>)> },
     Other(Box<dyn FnOnce() + Send>),
 }
 
@@ -185,8 +209,9 @@ impl Writer {
         Ok(Self { jobs })
     }
 
-    /// Gives back the frame, and whether it is stable. Nothing is sent if the thread is gone.
-    pub fn write(&self, at: u64, frame: Vec<u8>) -> oneshot::Receiver<(Vec<u8>, bool)> {
+    /// Gives back the frame, once it is stable, or why it is not. Nothing is sent if the thread is
+    /// gone.
+    pub fn write(&self, at: u64, frame: Vec<u8>) -> oneshot::Receiver<(Vec<u8>, io::Result<()>)> {
         debug_assert!(at.is_multiple_of(BLOCK_BYTES), "frames begin at blocks");
         let (done, hears) = oneshot::channel();
         self.jobs.send(Job::Write { at, frame, done }).ok();
@@ -210,8 +235,8 @@ fn work(log: &Alone, given: &Receiver<Job>) {
     while let Ok(job) = given.recv() {
         match job {
             Job::Write { at, frame, done } => {
-                let is_stable = log.file.write(at, aligned.copy(&frame)).is_ok();
-                done.send((frame, is_stable)).ok();
+                let written = log.write(at, aligned.copy(&frame));
+                done.send((frame, written)).ok();
             }
             Job::Other(work) => work(),
         }
@@ -222,6 +247,23 @@ fn work(log: &Alone, given: &Receiver<Job>) {
 mod tests {
     use super::*;
     use crate::locked::is_locked;
+
+    #[test]
+    fn nothing_is_stable_in_a_log_that_was_removed_or_replaced() {
+        let place = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let path = place.path().join("log");
+        let log = Arc::new(Alone::open_or_make(&path, 16 << 20, b"origin").unwrap());
+        let writer = Writer::start(log).unwrap();
+        let write = || writer.write(2 * BLOCK_BYTES, vec![7; BLOCK]).blocking_recv().unwrap().1;
+        assert!(write().is_ok());
+        let aside = place.path().join("aside");
+        std::fs::rename(&path, &aside).unwrap();
+        assert!(write().unwrap_err().to_string().contains("was removed"));
+        std::fs::write(&path, "another").unwrap();
+        assert!(write().unwrap_err().to_string().contains("was replaced"));
+        std::fs::rename(&aside, &path).unwrap();
+        assert!(write().is_ok());
+    }
 
     #[test]
     fn a_log_that_is_looked_at_is_there_for_a_proxy_that_begins() {

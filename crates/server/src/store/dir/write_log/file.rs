@@ -133,6 +133,10 @@ impl LogFile {
         &self.path
     }
 
+    pub(super) fn metadata(&self) -> io::Result<fs::Metadata> {
+        self.file.metadata()
+    }
+
     pub(super) fn is_nameless(&self) -> bool {
         self.is_nameless
     }
