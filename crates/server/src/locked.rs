@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_of_another_user_is_told_from_one_of_ours() {
+    fn a_lock_of_another_user_is_not_taken_for_ours() {
         use std::io::Write;
         use std::os::unix::fs::PermissionsExt;
         use std::os::unix::process::CommandExt;

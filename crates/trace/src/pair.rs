@@ -193,7 +193,7 @@ impl Repeats {
         }
     }
 
-    /// Most of what was sent again had arrived before: the server is slower than the timer.
+    /// Most of what was retransmitted had arrived before: the server is slower than the timer.
     pub const fn had_arrived(&self) -> bool {
         self.times > 0 && self.twice * 2 > self.times
     }

@@ -59,7 +59,7 @@ impl Transaction {
     }
 
     /// From the first to the last byte of the call, and of the reply; nothing where that is not
-    /// known, or the call was sent again meanwhile.
+    /// known, or the call was retransmitted meanwhile.
     pub(super) fn stretches(&self) -> [u64; 2] {
         let call_ns = self.call_ns.saturating_sub(self.call_first_ns);
         let reply_ns = self.reply_ns.saturating_sub(self.reply_first_ns);

@@ -549,7 +549,7 @@ fn attributes_are_good_for_as_long_as_the_options_say() {
 
 /// make, git and rsync go by them.
 #[test]
-fn attributes_of_a_file_that_is_not_yet_written_at_the_server_are_not_kept_past_its_close() {
+fn attributes_of_a_file_that_is_not_yet_written_at_the_server_do_not_outlive_its_close() {
     for cache in [KernelCache::Writethrough, KernelCache::None] {
         served_with(cache, 1 << 20, |kernel, scene| {
             let (node, file) = kernel.create();

@@ -99,7 +99,7 @@ fn root_whom_the_origin_takes_for_nobody_does_nothing_as_root_with_what_is_on_it
 
 /// As the origin answers him.
 #[test]
-fn whom_a_mode_keeps_out_is_told_so_by_a_lookup_of_the_directory_itself_and_by_a_commit() {
+fn whom_a_mode_keeps_out_is_refused_a_lookup_of_the_directory_itself_and_a_commit() {
     play(1, None, async |stage| {
         let files = &*stage.origin.files;
         let made = files.make_dir(&root(), &files.root(), b"dir", of_mode(0o777)).await;

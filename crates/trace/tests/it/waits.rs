@@ -252,7 +252,7 @@ fn messages_on_several_connections_are_on_their_way_for_no_more_than_those_of_on
     assert_eq!(verdict(&judge(&full)).map(|(suspect, _)| suspect), Some(Suspect::Rate));
 }
 
-/// READs over UDP that are sent again after 700 ms; the server had got them, or had not.
+/// READs over UDP that are retransmitted after 700 ms; the server had got them, or had not.
 fn datagrams(is_late: bool) -> Diagnosis {
     let (mut packets, mut at) = (Vec::new(), SECOND);
     for xid in 1..=40 {

@@ -28,8 +28,8 @@ const EXPORTS_MAX: usize = 20;
 const SLOW_LOG: &str = "a write of the log takes no less than a sync of the directory's disk: only \
     writes to many files at once can gain by it; a faster device would serve all";
 
-const IN_MEMORY: &str = "on a tmpfs, or on what stands on one, or an overlay mounted volatile: nothing \
-                         survives the machine's end";
+const IN_MEMORY: &str = "on a tmpfs, or on what stands on one, or an overlay mounted volatile: \
+                         nothing survives the machine's end";
 
 #[derive(Debug)]
 pub(super) struct Banner<'a> {
