@@ -287,7 +287,7 @@ fn a_drain_says_what_the_origin_did_not_get_and_fails() {
 
 #[test]
 fn a_drain_that_the_origin_does_not_take_ends_when_it_is_to_and_says_what_is_left() {
-    const PIECE: [u8; 64 << 10] = [7; 64 << 10];
+    static PIECE: [u8; 64 << 10] = [7; 64 << 10];
     let (origin, state) = (Served::memory(&["--mem-size", "1M"]), tempfile::tempdir().unwrap());
     let log = state.path().join("log");
     let log = log.to_str().unwrap();

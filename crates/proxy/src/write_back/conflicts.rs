@@ -307,7 +307,7 @@ impl<S: Store> Inner<S> {
         }
         let root = if above == self.root { "/" } else { ".../" };
         names.reverse();
-        root.to_owned() + &printable(&names.join(&b'/'))
+        root.to_owned() + &printable(names.join(&b'/'))
     }
 }
 

@@ -438,7 +438,7 @@ fn who_may_list_and_not_search_a_directory_that_was_made_here_gets_no_handles() 
         for (caller, with_handle) in [(user(7), true), (user(9), false)] {
             let mut given = None;
             let mut take = |entry: server::store::Entry<'_>| {
-                given = given.or((entry.name == b"inner").then_some(entry.node.is_some()));
+                given = given.or_else(|| (entry.name == b"inner").then_some(entry.node.is_some()));
                 true
             };
             let from = ListFrom { cookie: 0, verifier: [0; 8], with_nodes: true, bytes: 4096 };
