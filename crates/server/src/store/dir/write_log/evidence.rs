@@ -20,8 +20,10 @@ const NEVER: Stamp = Stamp { seconds: i64::MIN, nanos: 0 };
 
 /// From when on times say nothing.
 pub(super) struct Evidence {
-    /// Programs or an earlier replay may have changed inodes, and their bytes.
-    pub(super) others_since: Option<Stamp>,
+    /// An earlier replay may have changed inodes, and their bytes.
+    pub(super) replays_since: Option<Stamp>,
+    /// Programs may have changed inodes since this boot. If they have bytes, these stand.
+    pub(super) began: Option<Stamp>,
     /// A mount may have set change times.
     pub(super) mounted_since: Option<Stamp>,
 }
@@ -37,7 +39,7 @@ pub(super) struct Known {
 impl Evidence {
     /// From when on change times say nothing.
     pub(super) fn changes_since(&self) -> Option<Stamp> {
-        self.others_since.into_iter().chain(self.mounted_since).min()
+        [self.replays_since, self.began, self.mounted_since].into_iter().flatten().min()
     }
 
     /// Of an inode with these times: when it was changed, and when its bytes were, if it has some.
@@ -48,7 +50,7 @@ impl Evidence {
         }
         // The last record's own time says nothing of what came after it.
         let others = written.filter(|&written| written != needed.modified);
-        let bytes = others.filter(|&written| is_before(written, self.others_since));
+        let bytes = others.filter(|&written| is_before(written, self.replays_since));
         Known { inode: NEVER, bytes: bytes.unwrap_or(NEVER) }
     }
 }
@@ -61,31 +63,37 @@ mod tests {
         Stamp { seconds, nanos: 0 }
     }
 
+    fn evidence(since: [Option<i64>; 3]) -> Evidence {
+        let [replays_since, began, mounted_since] = since.map(|since| since.map(at));
+        Evidence { replays_since, began, mounted_since }
+    }
+
     /// Of an inode with a change and a modification time, whose last record was answered at 10.
-    fn known(others: Option<i64>, mounted: Option<i64>, changed: i64, written: i64) -> [Stamp; 2] {
-        let evidence = Evidence { others_since: others.map(at), mounted_since: mounted.map(at) };
+    fn known(since: [Option<i64>; 3], changed: i64, written: i64) -> [Stamp; 2] {
         let needed = Needed { changed: at(10), modified: at(10), ..Needed::default() };
-        let known = evidence.of(at(changed), Some(at(written)), &needed);
+        let known = evidence(since).of(at(changed), Some(at(written)), &needed);
         [known.inode, known.bytes]
     }
 
     #[test]
     fn a_change_time_is_believed_that_only_the_disk_can_have_had() {
-        assert_eq!(known(None, None, 12, 7), [at(12); 2]);
-        assert_eq!(known(Some(20), None, 12, 7), [at(12); 2]);
-        assert_eq!(known(Some(20), Some(11), 10, 7), [at(10); 2]);
+        assert_eq!(known([None; 3], 12, 7), [at(12); 2]);
+        assert_eq!(known([Some(20), None, None], 12, 7), [at(12); 2]);
+        assert_eq!(known([None, Some(20), None], 12, 7), [at(12); 2]);
+        assert_eq!(known([None, Some(20), Some(11)], 10, 7), [at(10); 2]);
     }
 
     #[test]
     fn a_change_time_since_the_boot_or_a_mount_says_nothing_and_bytes_have_their_own() {
-        for (others, mounted, changed) in [(Some(20), None, 20), (Some(20), Some(11), 12)] {
-            assert_eq!(known(others, mounted, changed, 7), [NEVER, at(7)]);
-            assert_eq!(known(others, mounted, changed, 12), [NEVER, at(12)], "a program's");
-            assert_eq!(known(others, mounted, changed, 10), [NEVER; 2], "the record's");
-            assert_eq!(known(others, mounted, changed, 21), [NEVER; 2], "perhaps a mount's");
+        let (replay, boot) = ([Some(20), None, None], [None, Some(20), None]);
+        for (since, changed) in [(replay, 20), (boot, 20), ([None, Some(20), Some(11)], 12)] {
+            assert_eq!(known(since, changed, 7), [NEVER, at(7)]);
+            assert_eq!(known(since, changed, 12), [NEVER, at(12)], "a program's");
+            assert_eq!(known(since, changed, 10), [NEVER; 2], "the record's");
         }
-        let evidence = Evidence { others_since: Some(at(20)), mounted_since: None };
-        let of_dir = evidence.of(at(21), None, &Needed::default());
+        assert_eq!(known(replay, 21, 21), [NEVER; 2], "perhaps the replay's");
+        assert_eq!(known(boot, 21, 21), [NEVER, at(21)], "a program's, after the boot");
+        let of_dir = evidence(boot).of(at(21), None, &Needed::default());
         assert_eq!(of_dir, Known { inode: NEVER, bytes: NEVER });
     }
 }

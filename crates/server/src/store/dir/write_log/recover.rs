@@ -214,7 +214,8 @@ pub(super) fn recover(
     // A test's boot says nothing of the times that files have.
     let began = (!was_running && options.boot.is_none()).then(boot_began);
     let evidence = Evidence {
-        others_since: earliest(Marker::replays_since(root), began.filter(|_| !is_same_boot)),
+        replays_since: Marker::replays_since(root),
+        began: began.filter(|_| !is_same_boot),
         mounted_since: newest(&plan).filter(|_| !is_cached && replays_names(root)),
     };
     let since = earliest(evidence.changes_since(), began);
