@@ -22,6 +22,7 @@ mod handle2;
 pub mod locked;
 pub mod metrics;
 mod mountd;
+mod mountinfo;
 mod peer;
 mod permits;
 mod portmap;

@@ -4,11 +4,13 @@
 use std::fs::{self, File};
 use std::io::Read;
 use std::ops::Deref;
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
+
+use crate::mountinfo::{Opened, fields};
 
 /// A file whose lock, where it has one, goes with it. A process that is just being started has
 /// descriptors of ours for a moment, so that closing ours is not enough.
@@ -78,23 +80,17 @@ fn is_of_others(process: u32) -> bool {
 /// `MAJOR:MINOR:INODE`, as the kernel prints it there. What stat(2) replies differs on Btrfs and
 /// overlayfs, so both come from what /proc has of the open file and its mount.
 fn kernel_name(file: &File) -> Option<String> {
-    let opened = fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd())).ok()?;
-    let field = |name| opened.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    let (major, minor) = device(&mounts, field("mnt_id:")?)?;
+    let opened = Opened::of(file.as_fd())?;
+    let (major, minor) = device(&opened.mount()?)?;
     // Linux has it since 5.14.
-    let inode = field("ino:").and_then(|inode| inode.parse().ok());
+    let inode = opened.field("ino:").and_then(|inode| inode.parse().ok());
     let inode: u64 = inode.or_else(|| Some(file.metadata().ok()?.ino()))?;
     Some(format!("{major:02x}:{minor:02x}:{inode}"))
 }
 
-/// The device of this mount in `/proc/self/mountinfo`.
-fn device(mounts: &str, mount: &str) -> Option<(u32, u32)> {
-    let of_mount = |line: &str| {
-        let mut fields = line.split(' ');
-        (fields.next()? == mount).then(|| fields.nth(1).map(str::to_owned))?
-    };
-    let device = mounts.lines().find_map(of_mount)?;
+/// The device of the mount with this line.
+fn device(mount: &[u8]) -> Option<(u32, u32)> {
+    let device = std::str::from_utf8(fields(mount).nth(2)?).ok()?;
     let (major, minor) = device.split_once(':')?;
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
@@ -118,6 +114,7 @@ fn holders<'l>(locks: &'l str, name: &'l str) -> impl Iterator<Item = Option<u32
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mountinfo::line;
 
     #[test]
     fn a_lock_is_seen_and_not_taken() {
@@ -182,6 +179,7 @@ mod tests {
         assert!(held("fe:00:901868"));
         assert_eq!(holders(locks, "fe:00:901868").collect::<Vec<_>>(), [Some(31471)]);
         assert!(!held("fe:00:901869") && !held("08:10:901870") && !held("fe:00:90186"));
-        assert_eq!(device("27 1 254:0 / / rw\n28 27 0:30 / /t rw\n", "28"), Some((0, 30)));
+        let mounts = b"27 1 254:0 / / rw\n28 27 0:30 / /t rw\n";
+        assert_eq!(device(line(mounts, "28").unwrap()), Some((0, 30)));
     }
 }

@@ -18,6 +18,7 @@ use rustix::fs::{Mode, OFlags};
 use super::beneath::Beneath;
 use super::stat::Stat;
 use super::{DirStore, act_as_server};
+use crate::mountinfo::{Opened, fields};
 
 /// Where a directory lies, whatever is mounted where.
 #[derive(Debug, Eq, PartialEq)]
@@ -68,32 +69,24 @@ fn reaches(root: BorrowedFd<'_>, beneath: Beneath, inner: BorrowedFd<'_>) -> boo
 impl Place {
     /// By its path where the mounts that this process sees do not say more.
     fn of(fd: BorrowedFd<'_>) -> Option<Self> {
-        let fd = fd.as_raw_fd();
-        let info = fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).ok()?;
-        let mount = info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim();
-        let path = fs::read_link(format!("/proc/self/fd/{fd}")).ok()?;
-        let mounts = fs::read("/proc/self/mountinfo").unwrap_or_default();
+        let opened = Opened::of(fd)?;
+        let path = fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok()?;
         let by_path =
             || Self { device: Vec::new(), names: components(path.as_os_str().as_bytes()) };
-        Some(Self::in_mounts(&mounts, mount, path.as_os_str()).unwrap_or_else(by_path))
+        let in_mount = opened.mount().and_then(|mount| Self::in_mount(&mount, path.as_os_str()));
+        Some(in_mount.unwrap_or_else(by_path))
     }
 
-    /// `path` of the mount with this id: proc(5) has the form of the lines.
-    fn in_mounts(mounts: &[u8], id: &str, path: &OsStr) -> Option<Self> {
-        let mut lines = mounts.split(|&byte| byte == b'\n');
-        lines.find_map(|line| {
-            let mut fields = line.split(|&byte| byte == b' ');
-            if fields.next()? != id.as_bytes() {
-                return None;
-            }
-            let device = fields.nth(1)?.to_vec();
-            let top = unescaped(fields.next()?);
-            let mounted_at = unescaped(fields.next()?);
-            let mut names = components(&top);
-            let path = components(path.as_bytes());
-            names.extend_from_slice(path.strip_prefix(&components(&mounted_at)[..])?);
-            Some(Self { device, names })
-        })
+    /// `path` of the mount with this line.
+    fn in_mount(mount: &[u8], path: &OsStr) -> Option<Self> {
+        let mut fields = fields(mount).skip(2);
+        let device = fields.next()?.to_vec();
+        let top = unescaped(fields.next()?);
+        let mounted_at = unescaped(fields.next()?);
+        let mut names = components(&top);
+        let path = components(path.as_bytes());
+        names.extend_from_slice(path.strip_prefix(&components(&mounted_at)[..])?);
+        Some(Self { device, names })
     }
 }
 
@@ -105,13 +98,14 @@ fn components(path: &[u8]) -> Vec<Box<[u8]>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mountinfo::line;
 
     #[test]
     fn a_place_is_that_in_the_file_system() {
         let mounts = b"21 1 8:1 / / rw - ext4 /dev/sda1 rw\n\
                        35 21 8:1 /data/a\\040b /mnt/x\\134y rw shared:1 - ext4 /dev/sda1 rw\n";
         let place = |id, path: &str| {
-            let place = Place::in_mounts(mounts, id, OsStr::new(path))?;
+            let place = Place::in_mount(line(mounts, id)?, OsStr::new(path))?;
             let names = place.names.join(&b'/');
             Some((String::from_utf8(place.device).unwrap(), String::from_utf8(names).unwrap()))
         };

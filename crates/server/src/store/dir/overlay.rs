@@ -1,12 +1,13 @@
-//! How an overlay was mounted, as the kernel lists it (/proc/self/mountinfo).
+//! How an overlay was mounted, as the kernel lists it.
 
 use std::ffi::OsStr;
-use std::fs;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use perf::words::unescaped;
+
+use crate::mountinfo::{Opened, fields};
 
 /// Whether its syncs do nothing: `volatile`, or `fsync=volatile` in later kernels.
 pub(super) fn is_volatile(file: BorrowedFd<'_>) -> bool {
@@ -21,17 +22,12 @@ pub(super) fn upper_layer(file: BorrowedFd<'_>) -> Option<PathBuf> {
 
 /// Those of the file system that a file is in.
 fn options_at(file: BorrowedFd<'_>) -> Option<Vec<u8>> {
-    let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd())).ok()?;
-    let mount = info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim();
-    let mounts = fs::read("/proc/self/mountinfo").ok()?;
-    options_of(&mounts, mount).map(<[u8]>::to_vec)
+    options_of(&Opened::of(file)?.mount()?).map(<[u8]>::to_vec)
 }
 
-/// The last field of its line.
-fn options_of<'m>(mounts: &'m [u8], mount: &str) -> Option<&'m [u8]> {
-    let mut lines = mounts.split(|&byte| byte == b'\n');
-    let line = lines.find(|line| line.split(|&byte| byte == b' ').next() == Some(mount.as_bytes()));
-    line?.rsplit(|&byte| byte == b' ').next()
+/// The last field of its mount's line.
+fn options_of(mount: &[u8]) -> Option<&[u8]> {
+    fields(mount).last()
 }
 
 fn each(options: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -50,16 +46,17 @@ fn upper_of(options: &[u8]) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mountinfo::line;
 
     #[test]
     fn an_overlay_is_found_by_its_mount() {
         let mounts = b"23 1 8:1 / / rw - ext4 /dev/sda1 rw\n\
             37 23 0:41 / /live rw shared:9 - overlay overlay rw,lowerdir=/a,upperdir=/m\\040y/up,workdir=/w\n\
             38 23 0:42 / /build rw - overlay overlay rw,upperdir=/volatile,workdir=/w,volatile\n";
-        let of = |mount| options_of(mounts, mount).unwrap();
+        let of = |mount| options_of(line(mounts, mount).unwrap()).unwrap();
         assert_eq!(upper_of(of("37")), Some("/m y/up".into()));
         assert_eq!(upper_of(of("23")), None);
-        assert_eq!(options_of(mounts, "3"), None);
+        assert_eq!(line(mounts, "3"), None);
         assert_eq!([of("37"), of("38")].map(has_volatile), [false, true]);
         assert!(has_volatile(b"rw,fsync=volatile"));
     }
