@@ -1,7 +1,7 @@
 //! What the times of an inode say of what its disk had when the power went.
 //!
 //! Inodes are written whole: one that was changed after a record has what the record set, and
-//! perhaps what a program has set since. Its change time says so, unless it may have been set after
+//! perhaps what a program has set since. Its change time shows that, unless it may be from after
 //! the power went: by a replay that was interrupted, by programs since the boot (a relabelling), or
 //! by the mount. A mount of ext4 ends truncations that were under way. One of btrfs replays names
 //! from the log of its fsyncs, and each file that loses a name by that gets the time of the mount,

@@ -218,7 +218,7 @@ pub(super) fn recover(
         began: began.filter(|_| !is_same_boot),
         mounted_since: newest(&plan).filter(|_| !is_cached && replays_names(root)),
     };
-    let since = earliest(evidence.changes_since(), began);
+    let since = evidence.changes_since().into_iter().chain(began).min();
     let replies = look(root, std::mem::take(&mut plan.replies), since);
     let mut recovered = Recovered {
         was_running,
@@ -479,10 +479,6 @@ fn newest(plan: &Plan) -> Option<Stamp> {
 
 fn replays_names(root: &OwnedFd) -> bool {
     FileSystem::of(root.as_fd()).is_ok_and(|system| system.replays_names())
-}
-
-fn earliest(one: Option<Stamp>, other: Option<Stamp>) -> Option<Stamp> {
-    one.into_iter().chain(other).min()
 }
 
 /// When this boot of the machine began, by the clock as it is now.

@@ -216,26 +216,27 @@ impl LogFiles {
         };
         let named = &log.identity.export;
         let is_known = marker.is_some_and(|marker| marker.id == self.set.id);
-        let refused = |kind, what| Err(log.error(Trouble::new(kind, what)));
-        if file::is_same_root(named, export) {
-            let lacks_uuid = file::lacks_uuid(named) || file::lacks_uuid(export);
-            // The directory knows it, or no other does.
-            if lacks_uuid && (is_known || marker.is_none() && self.has_ended_in_order()?) {
-                return Ok(());
-            }
-            if is_known {
-                return if salvages {
-                    Ok(())
-                } else {
-                    refused(LogTrouble::OfOtherUuid, OTHER_UUID)
-                };
-            }
+        let is_same_root = file::is_same_root(named, export);
+        let lacks_uuid = file::lacks_uuid(named) || file::lacks_uuid(export);
+        // The directory knows it, or no other does.
+        let is_its = if is_known {
+            lacks_uuid || salvages
+        } else {
+            lacks_uuid && is_same_root && marker.is_none() && self.has_ended_in_order()?
+        };
+        if is_same_root && is_its {
+            return Ok(());
         }
-        let kind = if marker.is_some() { LogTrouble::OfAnother } else { LogTrouble::Taken };
-        refused(kind, "it was made for another directory")
+        let (kind, what) = match (is_same_root && is_known, marker) {
+            (true, _) => (LogTrouble::OfOtherUuid, OTHER_UUID),
+            (false, Some(_)) => (LogTrouble::OfAnother, ANOTHERS),
+            (false, None) => (LogTrouble::Taken, ANOTHERS),
+        };
+        Err(log.error(Trouble::new(kind, what)))
     }
 }
 
+const ANOTHERS: &str = "it was made for another directory";
 const OTHER_UUID: &str = "the directory names it, but its file system had another UUID when it was \
                           made: it got a new one (tune2fs -U), or the directory is a copy";
 
