@@ -12,8 +12,9 @@
 
 use std::collections::BTreeMap;
 
+use perf::model::closed::network::{Center, Class, Kind, Network};
 use perf::model::trace::{Transaction, Work};
-use perf::stats::{Estimate, Interval};
+use perf::stats::{Estimate, Interval, Sample};
 
 use super::changes::{Change, What};
 
@@ -108,20 +109,21 @@ impl Cycle {
             return None;
         }
         let of = |value: &dyn Fn(&Transaction, f64) -> f64| {
-            mean(&alone.iter().map(|(call, next_us)| value(call, *next_us)).collect::<Vec<f64>>())
+            let values: Vec<f64> = alone.iter().map(|(call, next)| value(call, *next)).collect();
+            Sample::new(values).ok().map(|sample| mean(&sample))
         };
-        let response_us = of(&|call, _| call.answered_us - call.sent_us);
+        let response_us = of(&|call, _| call.answered_us - call.sent_us)?;
         let bytes = of(&|call, _| {
             #[expect(clippy::cast_precision_loss, reason = "a mean size")]
             let bytes = call.bytes as f64;
             bytes
-        });
+        })?;
         Some(Self {
             calls: alone.len(),
             kib: bytes.value / 1024.0,
             work,
-            cycle_us: of(&|call, next_us| next_us - call.sent_us),
-            client_us: of(&|call, next_us| next_us - call.answered_us),
+            cycle_us: of(&|call, next_us| next_us - call.sent_us)?,
+            client_us: of(&|call, next_us| next_us - call.answered_us)?,
             way_us: way.within(response_us.value),
             response_us,
         })
@@ -152,25 +154,22 @@ impl Cycle {
 
 /// By how many times calls come faster with four outstanding than with one, of a server that takes
 /// one after the other for times that vary as exponential ones do: mean value analysis of a closed
-/// network (Reiser & Lavenberg 1980).
+/// network. Once where that has no solution.
 fn one_server(cycle_us: f64, server_us: f64) -> f64 {
-    let (mut waiting, mut per_us) = (0.0, 0.0);
-    for outstanding in [1.0, 2.0, 3.0, 4.0] {
-        let response_us = server_us * (1.0 + waiting);
-        per_us = outstanding / (cycle_us - server_us + response_us).max(1e-3);
-        waiting = per_us * response_us;
-    }
-    (per_us * cycle_us).clamp(1.0, 4.0)
+    let class = Class { callers: 4, think_us: (cycle_us - server_us).max(0.0) };
+    let server = Center::new("server", Kind::Queue, &[server_us]);
+    let solved = Network::new(vec![class], vec![server]).and_then(|network| network.solve());
+    let per_s = solved.map_or(0.0, |solution| solution.throughput_per_s[0]);
+    (per_s / 1e6 * cycle_us).clamp(1.0, 4.0)
 }
 
 /// The mean, with the interval of 95 of 100 by the normal distribution.
-fn mean(values: &[f64]) -> Estimate {
+fn mean(sample: &Sample) -> Estimate {
     const NORMAL: f64 = 1.96;
     #[expect(clippy::cast_precision_loss, reason = "a count")]
-    let count = values.len().max(1) as f64;
-    let mean = values.iter().sum::<f64>() / count;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    let off = NORMAL * (squares / (count - 1.0).max(1.0) / count).sqrt();
+    let count = sample.n() as f64;
+    let mean = sample.mean();
+    let off = NORMAL * sample.standard_deviation().unwrap_or(0.0) / count.sqrt();
     Estimate { value: mean, ci95: Some(Interval { lo: (mean - off).max(0.0), hi: mean + off }) }
 }
 
