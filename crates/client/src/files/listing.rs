@@ -156,13 +156,8 @@ impl Listing {
         } else {
             session.readdir(self.dir, cookie, verifier, DIR_COUNT).await
         };
-        let page = match files.heard((&self.dir, sent), page) {
-            Ok(page) => page,
-            Err(error) => {
-                files.more_refused(&acting, self.dir, &error).await;
-                return Err(error);
-            }
-        };
+        let page = files.heard((&self.dir, sent), page);
+        let page = files.more_granted(&acting, self.dir, page).await?;
         files.note(&self.dir, page.dir_attributes, sent);
         files.has_searched(&acting, &self.dir);
         for entry in &page.entries {

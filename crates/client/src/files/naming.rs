@@ -214,13 +214,8 @@ impl Files {
         let (made, settled) = self.settle(change, call.await, |made| made.dir_wcc);
         let now_leads = |target| self.now_leads((&dir, settled), name, target);
         // Perhaps it is there and we thought it was not.
-        let made = match made.inspect_err(|_| now_leads(None)) {
-            Ok(made) => made,
-            Err(error) => {
-                self.more_refused(acting, dir, &error).await;
-                return Err(error);
-            }
-        };
+        let made = made.inspect_err(|_| now_leads(None));
+        let made = self.more_granted(acting, dir, made).await?;
         let Some(handle) = made.obj else {
             now_leads(None);
             return self.ask_lookup(acting, dir, name).await;

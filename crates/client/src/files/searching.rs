@@ -60,12 +60,18 @@ impl Files {
         }
     }
 
-    /// It has refused a call that needs more than that right. Whether that is missing, too, shows
-    /// an ACCESS.
-    pub(super) async fn more_refused(&self, acting: &Acting, dir: FileHandle, error: &Error) {
-        if error.status() == Some(NfsStat3::Acces) {
+    /// The answer to a call that needs more than that right. Where it is refused, an ACCESS shows
+    /// whether that is missing, too.
+    pub(super) async fn more_granted<T>(
+        &self,
+        acting: &Acting,
+        dir: FileHandle,
+        answer: Result<T, Error>,
+    ) -> Result<T, Error> {
+        if answer.as_ref().is_err_and(|error| error.status() == Some(NfsStat3::Acces)) {
             self.may_search(acting, dir).await.ok();
         }
+        answer
     }
 
     /// Whether there is a caller that may not search a directory of which others have names: who
