@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use perf::units::Nanos;
 use rustix::process::Signal;
-use wire::nfs3::Sattr3;
+use wire::nfs3::{FileHandle, Sattr3};
 
 use crate::crash_test::Lives;
 use crate::mount::{Mounted, can_mount};
@@ -237,6 +237,17 @@ fn writes_back(origin: &Served, folder: &Path) -> Command {
     command
 }
 
+/// Such a proxy, and a client of it with a file that has come to the origin.
+fn with_a_file(origin: &Served, folder: &Path) -> (Served, Connection, FileHandle) {
+    let served = Served::start(writes_back(origin, folder), "127.0.0.1:0");
+    let mut client = Connection::to(&served);
+    client.creates(b"first");
+    let file = client.creates(b"file");
+    let log = folder.join("log");
+    while !run(["log", "status", log.to_str().unwrap()]).stdout.contains("pending    0 changes") {}
+    (served, client, file)
+}
+
 fn drained(origin: &Served, folder: &Path) {
     let log = folder.join("log");
     let finished = run(["log", "drain", log.to_str().unwrap(), &origin.url()]);
@@ -262,11 +273,7 @@ fn a_drain_says_what_the_origin_did_not_get_and_fails() {
     let (origin, state) = (Served::folder(&[]), tempfile::tempdir().unwrap());
     let log = state.path().join("log");
     let log = log.to_str().unwrap();
-    let served = Served::start(writes_back(&origin, state.path()), "127.0.0.1:0");
-    let mut client = Connection::to(&served);
-    client.creates(b"first");
-    let file = client.creates(b"file");
-    while !run(["log", "status", log]).stdout.contains("pending    0 changes") {}
+    let (served, mut client, file) = with_a_file(&origin, state.path());
     origin.program.signal(Signal::STOP);
     client.sets(file, Sattr3::of_mode(0o600));
     served.program.signal(Signal::KILL);
@@ -291,11 +298,7 @@ fn a_drain_that_the_origin_does_not_take_ends_when_it_is_to_and_says_what_is_lef
     let (origin, state) = (Served::memory(&["--mem-size", "1M"]), tempfile::tempdir().unwrap());
     let log = state.path().join("log");
     let log = log.to_str().unwrap();
-    let served = Served::start(writes_back(&origin, state.path()), "127.0.0.1:0");
-    let mut client = Connection::to(&served);
-    client.creates(b"first");
-    let file = client.creates(b"file");
-    while !run(["log", "status", log]).stdout.contains("pending    0 changes") {}
+    let (served, mut client, file) = with_a_file(&origin, state.path());
     let mut other = Connection::to(&origin);
     let full = other.creates(b"full");
     let room = (0..).find(|at| other.writes_at(full, at << 16, &PIECE).is_err());
