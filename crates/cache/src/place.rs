@@ -314,10 +314,7 @@ fn is_marked(dir: &OwnedFd, path: &Path) -> Result<bool, OpenError> {
 /// too late there sees a cache with no marker yet, and reports it.
 fn mark_alone(dir: &OwnedFd, path: &Path, makes: bool) -> Result<(), OpenError> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let lock = match makes {
-        true => Some(rustix::fs::openat(dir, MARKER_LOCK, flags, FOR_OWNER)),
-        false => None,
-    };
+    let lock = makes.then(|| rustix::fs::openat(dir, MARKER_LOCK, flags, FOR_OWNER));
     let lock = lock.transpose().map_err(|errno| system(path, errno))?;
     if let Some(lock) = &lock {
         rustix::fs::flock(lock, FlockOperation::LockExclusive).ok();

@@ -37,7 +37,7 @@ impl fmt::Display for Replaceable {
 /// # Errors
 /// As the system says.
 pub(crate) fn replaceable(dir: &Path, own: u32) -> io::Result<Option<Replaceable>> {
-    on_way(&std::path::absolute(dir)?, own, &mut LINKS_MAX.clone())
+    on_way(&std::path::absolute(dir)?, own, &mut { LINKS_MAX })
 }
 
 fn on_way(dir: &Path, own: u32, links: &mut u32) -> io::Result<Option<Replaceable>> {
@@ -47,8 +47,7 @@ fn on_way(dir: &Path, own: u32, links: &mut u32) -> io::Result<Option<Replaceabl
             return Ok(Some(changed));
         }
         if found.is_symlink() {
-            let fewer = links.checked_sub(1).ok_or_else(|| io::Error::other("too many links"))?;
-            *links = fewer;
+            *links = links.checked_sub(1).ok_or_else(|| io::Error::other("too many links"))?;
             let target = path.parent().unwrap_or(path).join(fs::read_link(path)?);
             if let Some(changed) = on_way(&target, own, links)? {
                 return Ok(Some(changed));

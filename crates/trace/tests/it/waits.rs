@@ -259,7 +259,7 @@ fn datagrams(is_late: bool) -> Diagnosis {
         let (call, reply) = (Rpc::Null { xid }, Rpc::Nothing { xid });
         let mut says = |at: u64, rpc: &Rpc| {
             let mut packet = ipv4(17, rpc.is_call(), &udp(rpc.is_call(), &rpc.message()));
-            // What is sent again is no copy.
+            // What is retransmitted is no copy.
             packet[4..6].copy_from_slice(&u16::try_from(packets.len()).unwrap().to_be_bytes());
             packets.push((at, packet));
         };
