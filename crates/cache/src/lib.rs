@@ -291,7 +291,7 @@ impl Cache {
         self.submit(Job::Holds { key: *key, token: *token, done }) && answer.await == Ok(true)
     }
 
-    /// Drops what there is of a file, or of all files.
+    /// Drops what there is of a file, or of all files, as far as it [is counted](Self::is_counted).
     pub fn invalidate(&self, file: Option<FileHash>) {
         self.submit(Job::Forget { file });
     }
@@ -301,7 +301,7 @@ impl Cache {
         self.submit(Job::Pin { file, is_pinned });
     }
 
-    /// Drops what is least wanted until no more than so many bytes are there.
+    /// Drops what is least wanted until no more than so many bytes [are counted](Self::is_counted).
     pub fn clean(&self, bytes_max: u64) {
         self.submit(Job::Clean { bytes_max });
     }
