@@ -176,6 +176,12 @@ impl Log {
         self.emit(Level::Warn, "records_too_long", fields);
     }
 
+    /// Calls have been waiting for a file system or a disk for seconds; 0 when that is over.
+    pub fn calls_stalled(&self, calls: u64) {
+        let level = if calls > 0 { Level::Warn } else { Level::Info };
+        self.emit(level, "calls_stalled", json!({ "calls": calls }));
+    }
+
     /// Syncs of a store failed: callers got the error, and unstable data will be written again.
     pub fn sync_failed(&self, export: &str, failures: u64) {
         let fields = json!({ "export": export, "failures": failures });

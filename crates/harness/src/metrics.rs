@@ -89,10 +89,15 @@ pub fn host(counts: &Counts) -> Vec<Reading> {
 /// A metric's name, its help, and where it is counted.
 type HostCount = (&'static str, &'static str, fn(&Counts) -> u64);
 
-const HOST_COUNTS: [HostCount; 14] = [
+const HOST_COUNTS: [HostCount; 15] = [
     ("nfskit_connections", "Connections and sockets of datagrams being served.", |counts| {
         counts.served_now
     }),
+    (
+        "nfskit_calls_stalled",
+        "Calls that wait in the system: their threads have been in system calls for milliseconds.",
+        |counts| counts.calls_stalled,
+    ),
     ("nfskit_connections_accepted_total", "Connections let in.", |counts| {
         counts.connections_accepted
     }),

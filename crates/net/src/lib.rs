@@ -33,5 +33,6 @@ pub mod serve;
 pub mod shape;
 pub mod slack;
 mod slice;
+mod stalls;
 pub mod transport;
 pub mod way;

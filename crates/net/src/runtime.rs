@@ -1,18 +1,21 @@
 //! The real world's executors, tuned for links that are emulated in microseconds.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::pin;
 use std::sync::mpsc;
-use std::task::Context;
+use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 
 use crate::clock::world;
 use crate::slice;
+use crate::stalls::{self, Stalls};
 
 /// Tasks polled between two looks at the sockets. tokio's 61 would let an alarm that watches the
 /// clock keep arrivals waiting for tens of microseconds.
 const EVENT_INTERVAL: u32 = 7;
+
+/// For what is computed or looked up beside tasks: as many as tokio has.
+const BLOCKING_THREADS_MAX: usize = 512;
 
 /// Wakes the task when those that sockets have something for have been woken. Woken at once, tasks
 /// that move data would have all of the time between two looks at the sockets. A world has no
@@ -23,8 +26,20 @@ pub(crate) fn wake_after_events(cx: &mut Context<'_>) {
         cx.waker().wake_by_ref();
         return;
     }
-    // It has nothing to give but the wake-up.
-    let _ = pin!(tokio::task::yield_now()).poll(cx);
+    stalls::put_off(cx);
+}
+
+/// Lets those go first that sockets have something for.
+pub(crate) async fn events() {
+    let mut has_waited = false;
+    poll_fn(|cx| match std::mem::replace(&mut has_waited, true) {
+        true => Poll::Ready(()),
+        false => {
+            wake_after_events(cx);
+            Poll::Pending
+        }
+    })
+    .await;
 }
 
 /// Runs `work` on this thread.
@@ -53,14 +68,46 @@ pub fn block_on_threads<T>(threads: usize, work: impl Future<Output = T>) -> io:
     Ok(done)
 }
 
+/// The same for a server, `calls_max` of whose calls may be in system calls that do not return: the
+/// others are served all the same.
+///
+/// # Errors
+/// The system gives no event queue or threads.
+pub fn serve_on_threads<T>(
+    threads: usize,
+    calls_max: usize,
+    work: impl Future<Output = T>,
+) -> io::Result<T> {
+    let stalls = Stalls::new();
+    let of_threads = stalls.clone();
+    let begin = move || {
+        slice::shorten();
+        of_threads.enter();
+    };
+    let runtime = builder(threads.max(1) + Stalls::RESERVED)
+        .max_blocking_threads(calls_max + BLOCKING_THREADS_MAX)
+        .on_thread_start(begin)
+        .build()?;
+    stalls.enter();
+    let watching = stalls.watch(runtime.handle().clone())?;
+    let done = runtime.block_on(work);
+    drop(watching);
+    runtime.shutdown_background();
+    Ok(done)
+}
+
 fn threaded(threads: usize) -> io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(threads.max(1))
+    builder(threads.max(1)).on_thread_start(slice::shorten).build()
+}
+
+fn builder(threads: usize) -> tokio::runtime::Builder {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder
+        .worker_threads(threads)
         .thread_name("nfskit-server")
-        .on_thread_start(slice::shorten)
         .enable_all()
-        .event_interval(EVENT_INTERVAL)
-        .build()
+        .event_interval(EVENT_INTERVAL);
+    builder
 }
 
 /// Work that runs on threads of its own, beside the caller's; ends with this value.

@@ -23,6 +23,7 @@ use thiserror::Error;
 use tokio::sync::watch;
 
 use self::group::GroupKind;
+use crate::stalls::Watched;
 
 pub use alarm::{Alarm, Lateness};
 pub use group::Group;
@@ -116,12 +117,12 @@ impl Clock {
             Kind::Real { group: None, .. } =>
             {
                 #[expect(clippy::disallowed_methods, reason = "this is where tasks come from")]
-                Task(TaskKind::Real(tokio::spawn(work).abort_handle()))
+                Task(TaskKind::Real(tokio::spawn(Watched::new(work)).abort_handle()))
             }
             Kind::Real { group: Some(group), .. } => {
                 let group = Group(GroupKind::Real(Arc::clone(group)));
                 #[expect(clippy::disallowed_methods, reason = "this is where tasks come from")]
-                let task = tokio::spawn(unless_killed(group, work));
+                let task = tokio::spawn(Watched::new(unless_killed(group, work)));
                 Task(TaskKind::Real(task.abort_handle()))
             }
             Kind::World(world) => Task(TaskKind::World(world.clone(), world.spawn(Box::pin(work)))),

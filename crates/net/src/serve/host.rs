@@ -23,6 +23,7 @@ use super::{Limits, Service, connection, datagrams};
 use crate::clock::Clock;
 use crate::error::TransportError;
 use crate::processor::Processor;
+use crate::runtime::events;
 use crate::shape::Shape;
 use crate::transport::Transport;
 use crate::transport::buffer::Pool;
@@ -103,6 +104,8 @@ pub struct Counts {
     pub connections_idle: u64,
     /// Connections closed because the peer took no reply, or did not finish a record, in time.
     pub connections_stalled: u64,
+    /// Calls whose threads are in system calls that have not returned for some milliseconds, now.
+    pub calls_stalled: u64,
     /// Connections and sockets of datagrams being served now.
     pub served_now: u64,
     /// Bytes of calls in progress, and of replies not yet sent, now.
@@ -165,7 +168,7 @@ impl Host {
         loop {
             came = came.wrapping_add(1);
             if came.is_multiple_of(ACCEPTED_IN_A_ROW_MAX) {
-                tokio::task::yield_now().await;
+                events().await;
             }
             let accept = std::pin::pin!(listener.accept_of(|host| service.is_for(host)));
             let Some(accepted) = ending.or(accept).await else {
@@ -316,6 +319,7 @@ impl Host {
             records_too_long: load(&counts.too_long),
             connections_idle: load(&counts.idle),
             connections_stalled: load(&counts.stalled),
+            calls_stalled: self.0.turns.stalled(),
             served_now: *self.0.served.borrow(),
             bytes_in_flight: self.0.budgets.bytes_used() as u64,
             datagrams: load(&counts.datagrams),

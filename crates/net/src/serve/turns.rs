@@ -11,6 +11,8 @@
 //! counting the same). Of one host, connections that have had little lately go first, as sparse
 //! flows do in RFC 8290; but one turn in [`SPARSE_IN_A_ROW_MAX`] is for the others. A connection
 //! that has only begun is none of the first.
+//!
+//! A turn whose task is in a system call that does not return is made up for by another one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -23,6 +25,7 @@ use perf::units::{Instant, Nanos};
 use super::budget::HostShare;
 use crate::clock::Clock;
 use crate::runtime::wake_after_events;
+use crate::stalls;
 
 /// One turn in so much time is little.
 const LITTLE_INTERVAL: Nanos = Nanos::from_millis(10);
@@ -42,7 +45,10 @@ pub(crate) struct Turns {
 
 #[derive(Debug, Default)]
 struct Table {
-    free: usize,
+    /// Below zero while more are had than there are, and `stalled` makes up for them.
+    free: isize,
+    /// Polls in system calls that have not returned: as many turns more.
+    stalled: isize,
     /// The round that was served last.
     round: u64,
     /// The number of the next place in line, or host in order.
@@ -93,8 +99,22 @@ enum State {
 
 impl Turns {
     pub(crate) fn new(clock: Clock, count: usize) -> Self {
-        let table = Table { free: count.max(1), ..Table::default() };
-        Self { clock, table: Arc::new(Mutex::new(table)) }
+        let free = isize::try_from(count.max(1)).unwrap_or(isize::MAX);
+        let table = Arc::new(Mutex::new(Table { free, ..Table::default() }));
+        let of_stalls = Arc::downgrade(&table);
+        stalls::listen(move |stalled| match of_stalls.upgrade() {
+            Some(table) => {
+                table.lock().make_up_for(stalled);
+                true
+            }
+            None => false,
+        });
+        Self { clock, table }
+    }
+
+    /// Polls in system calls that have not returned.
+    pub(crate) fn stalled(&self) -> u64 {
+        u64::try_from(self.table.lock().stalled).unwrap_or(0)
     }
 
     /// Of a task of one connection, which shares `lately` with its other tasks.
@@ -117,9 +137,18 @@ impl Table {
         place
     }
 
+    fn has_free(&self) -> bool {
+        self.free + self.stalled > 0
+    }
+
+    fn make_up_for(&mut self, stalled: usize) {
+        self.stalled = isize::try_from(stalled).unwrap_or(0);
+        self.grant();
+    }
+
     fn grant(&mut self) {
         debug_assert_eq!(self.order.len(), self.lines.len(), "a host in line is in order once");
-        while self.free > 0
+        while self.has_free()
             && let Some(((round, _), id)) = self.order.pop_first()
         {
             let Some(line) = self.lines.get_mut(&id) else { continue };
@@ -217,7 +246,7 @@ impl Turn {
     fn is_granted(&mut self, cx: &Context<'_>, now: Instant) -> bool {
         let mut table = self.turns.table.lock();
         let State::InLine(place) = self.state else {
-            if table.free > 0 && table.order.is_empty() {
+            if table.has_free() && table.order.is_empty() {
                 table.free -= 1;
                 return true;
             }
@@ -252,7 +281,7 @@ impl Turn {
             State::Begins | State::Held => true,
             State::InLine(place) => table.leave(self.host_id(), place),
         };
-        table.free += usize::from(had_one);
+        table.free += isize::from(had_one);
         table.grant();
     }
 }
@@ -315,6 +344,22 @@ mod tests {
             one[0].end();
             holder = (0..many.len()).find(|&at| take(&mut many[at])).unwrap();
         }
+    }
+
+    #[test]
+    fn a_turn_that_does_not_end_is_made_up_for_until_it_does() {
+        let turns = turns(1);
+        let (_, mut all) = of_one_host(&turns, 4);
+        assert!(take(&mut all[0]) && !take(&mut all[1]));
+        turns.table.lock().make_up_for(1);
+        assert!(take(&mut all[1]) && !take(&mut all[2]));
+        all[0].end();
+        assert!(take(&mut all[2]), "it is still made up for");
+        turns.table.lock().make_up_for(0);
+        all[1].end();
+        assert!(!take(&mut all[3]));
+        all[2].end();
+        assert!(take(&mut all[3]));
     }
 
     #[test]

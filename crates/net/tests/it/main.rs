@@ -9,5 +9,6 @@ mod host;
 mod relay;
 mod resetting;
 mod shape;
+mod stalled;
 mod tcp;
 mod udp;

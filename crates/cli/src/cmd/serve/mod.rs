@@ -47,8 +47,9 @@ const MEMORY_BYTES: u64 = 4 << 30;
 
 /// Runs the command: until Ctrl-C or SIGTERM.
 pub(crate) fn run(args: &Serve, verbosity: Verbosity) -> Result<(), Failure> {
-    let workers = served::worker_threads().min(args.threads as usize);
-    let served = net::runtime::block_on_threads(workers, async {
+    let calls_max = args.threads as usize;
+    let workers = served::worker_threads().min(calls_max);
+    let served = net::runtime::serve_on_threads(workers, calls_max, async {
         let kind = Kind::named(args.store.as_deref())?;
         check_write_log(args, kind)?;
         proxied::check(args, kind)?;

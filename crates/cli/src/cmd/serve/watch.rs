@@ -78,6 +78,9 @@ pub(super) fn begin<S: Store>(
     clock.spawn(async move { watch.run(&own).await });
 }
 
+/// Looks in a row that find calls waiting in the system before that is logged.
+const STALLED_LOOKS: u32 = 5;
+
 /// What has been logged of each count.
 #[derive(Default)]
 struct Rises {
@@ -86,6 +89,8 @@ struct Rises {
     evicted: Rise,
     short: Rise,
     too_long: Rise,
+    /// Looks in a row that found calls waiting in the system.
+    stalled_looks: u32,
     /// Failed syncs, by the export.
     sync_failures: HashMap<String, Rise>,
     /// Exports some of whose handles a restart would forget.
@@ -108,6 +113,7 @@ impl<S: Store> Watch<S> {
             clock.sleep(LOOK_INTERVAL).await;
             let counts = self.host.counts();
             self.connections(&counts);
+            self.stalls(counts.calls_stalled);
             self.syncs();
             self.handles();
             if self.idle.is_due(self.host.take_peak_bytes(), counts.bytes_in_flight) {
@@ -133,6 +139,14 @@ impl<S: Store> Watch<S> {
         }
         if let Some(records) = self.rises.too_long.look(counts.records_too_long) {
             log.records_too_long(records, CALL_BYTES_MAX);
+        }
+    }
+
+    fn stalls(&mut self, calls: u64) {
+        let before = self.rises.stalled_looks;
+        self.rises.stalled_looks = if calls > 0 { before.saturating_add(1) } else { 0 };
+        if self.rises.stalled_looks == STALLED_LOOKS || (calls == 0 && before >= STALLED_LOOKS) {
+            self.log.calls_stalled(calls);
         }
     }
 

@@ -40,7 +40,8 @@
 //! thread does the work; of searches 256, then the reply is JUKEBOX), 64 MiB of idle
 //! read buffers.
 //!
-//! **Not done.** Metadata that is not in memory is read inline, and so is the removal of names.
+//! **Not done.** Metadata that is not in memory is read inline, and so is the removal of names;
+//! whoever serves the store has other threads for what comes meanwhile (`net::runtime`).
 //! A local process's changes between our "attributes before" and "after" are not noticed. A file
 //! that a local process moves out of the directory can still be used by its handle: as long as it
 //! exists with kernel handles, as long as it stays open with the table. Without privilege, a
