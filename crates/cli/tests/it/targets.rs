@@ -145,7 +145,9 @@ fn a_host_that_does_not_even_accept() {
     let address = listener.local_addr().unwrap();
     let _in_the_queue = TcpStream::connect(address).unwrap();
     let url = url(address.port(), "/x");
-    let finished = Program::start(&mut nfskit(["study", "-q", "--target", &url])).finish();
+    let folder = tempfile::tempdir().unwrap();
+    let mut study = nfskit(["study", "-q", "--target", &url, "--out"]);
+    let finished = Program::start(study.arg(folder.path())).finish();
     finished.complains(3, &["MOUNT service", &address.to_string(), "within 5.00 s", "firewalls"]);
 }
 
