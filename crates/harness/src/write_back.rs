@@ -247,7 +247,8 @@ fn no_state(log: &Path, cause: &std::io::Error) -> Failure {
     Failure::environment(what, "a directory of its own")
 }
 
-/// Writes a file anew, under another name until it is whole.
+/// Writes a file anew, under another name until it is whole. A loss of power leaves it, too: what is in
+/// the log from now on is of no use without.
 fn replace(path: &Path, new: &Path, bytes: &[u8]) -> std::io::Result<()> {
     match fs::remove_file(new) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
@@ -256,7 +257,9 @@ fn replace(path: &Path, new: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut file = File::options().write(true).create_new(true).mode(0o600).open(new)?;
     file.write_all(bytes)?;
     file.sync_all()?;
-    fs::rename(new, path)
+    fs::rename(new, path)?;
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+    File::open(dir.unwrap_or_else(|| Path::new(".")))?.sync_all()
 }
 
 fn no_link() -> i32 {
