@@ -249,7 +249,8 @@ fn losses_on_the_way_are_found_and_are_not_the_kernels() {
     // The relay takes a fifth. What a busy machine loses besides has no upper bound but where all
     // that is sent fits into the socket's buffer.
     let a_fifth = |loss: f64| assert!(loss >= 0.19, "a fifth is lost, and {loss}");
-    let stream = ["stream", "--proto", "udp", "--size", "1000", "--rate", "300K", "--time", "250ms"];
+    let stream =
+        ["stream", "--proto", "udp", "--size", "1000", "--rate", "300K", "--time", "250ms"];
     let stream =
         record(&bench(address, &[&stream[..], &["--repeats", "1", "--json", "-"]].concat()));
     a_fifth(metric(&stream, "loss"));

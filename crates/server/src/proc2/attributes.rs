@@ -91,13 +91,16 @@ fn timeval(time: Time) -> Timeval {
     }
 }
 
+/// What some old clients have put in a mode where -1 was meant; the mode stays as it is.
+const MODE_KEPT: u32 = 0xffff;
+
 /// The changes a client asks for. The type in the mode is passed over.
 ///
 /// # Errors
 /// `Invalid` with a time that is none.
 pub(super) fn set_attr(sattr: &Sattr2) -> Result<SetAttr, Status> {
     Ok(SetAttr {
-        mode: sattr.mode.map(|mode| mode & 0o7777),
+        mode: sattr.mode.filter(|mode| *mode != MODE_KEPT).map(|mode| mode & 0o7777),
         uid: sattr.uid,
         gid: sattr.gid,
         size: sattr.size.map(u64::from),

@@ -90,7 +90,9 @@ fn attributes_are_set_and_minus_one_keeps_them() {
             |time: Timeval| Timeval { seconds: time.seconds.min(i32::MAX as u32), useconds: 0 };
         let stored = |time| if is_coarse { coarse(time) } else { time };
         assert_eq!((set.mode, set.atime, set.mtime), (0o100_600, stored(atime), stored(mtime)));
-        assert_eq!(world.setattr(file, Sattr2::default()).map(unmoved), Ok(unmoved(set)));
+        for nothing in [Sattr2::default(), mode(0xffff)] {
+            assert_eq!(world.setattr(file, nothing).map(unmoved), Ok(unmoved(set)));
+        }
         let set = world.setattr(file, size(100)).unwrap();
         assert_eq!((set.size, set.atime), (100, stored(atime)));
         let wrong = Timeval { useconds: USECONDS_SERVER_TIME + 1, ..atime };
