@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
 
+use crate::catalog;
 use crate::counts::Cause;
 use crate::header::{BLOCKS, Geometry, HEADER_BYTES, Header, HeaderError, crc_of};
 use crate::key::{Key, Name, Token};
@@ -72,8 +73,11 @@ impl Segment {
         let Some(stored) = medium.open(name)? else { return Ok(Loaded::Nothing) };
         let mut bytes = [0; HEADER_BYTES];
         let count = stored.read(0, &mut bytes, false)?;
-        if bytes.iter().all(|byte| *byte == 0) {
-            // A power failure leaves the file without its content.
+        // A power failure leaves the file without its content.
+        let is_empty = bytes.iter().all(|byte| *byte == 0);
+        // Of a directory no data are stored: its attributes have changed.
+        let is_catalog = bytes.starts_with(&catalog::MAGIC);
+        if is_empty || is_catalog {
             return Ok(Loaded::Nothing);
         }
         Ok(match Header::decode(&bytes[..count]) {

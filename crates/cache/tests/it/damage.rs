@@ -165,6 +165,16 @@ fn a_catalog_is_found_by_the_next_process_and_missed_if_it_is_of_another_state_o
     assert_eq!(cache.statistics().filled, cache::Filled::default());
 }
 
+#[test]
+fn a_directory_whose_attributes_change_is_not_damaged() {
+    let memory = Memory::default();
+    in_memory(&memory).keep_catalog(&catalog());
+    let hear = |event: &Event| panic!("{event:?}");
+    let cache = Cache::in_memory_heard(memory, geometry(), Limits::default(), Box::new(hear));
+    cache.changed(&key(9), &token(4096, 2), &token(4096, 3), Vec::new());
+    assert_eq!(now(cache.catalog(&key(9), &token(4096, 3))), Ok(catalog()));
+}
+
 fn key_name() -> Name {
     Name { file: key(9).hash(), segment: 0 }
 }
