@@ -262,7 +262,7 @@ fn untouched(outcome: &Outcome, settings: &Settings) -> Option<Breach> {
 }
 
 /// Whether what was offered came, but for what may be under way at either end of the run.
-pub(super) fn keeps_up(outcome: &Outcome) -> bool {
+pub fn keeps_up(outcome: &Outcome) -> bool {
     let answered = (outcome.answered + outcome.unexpected) as f64;
     let meant = outcome.meant as f64;
     let response_s = outcome.response_mean().map_or(0.0, Nanos::as_secs_f64);
