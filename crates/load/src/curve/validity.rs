@@ -149,7 +149,8 @@ impl fmt::Display for Breach {
                 let least = 100.0 * TOUCHED_MIN;
                 write!(f, "{touched} of {accessed} files were touched (at least {least} %)")?;
                 time.map_or(Ok(()), |time| {
-                    write!(f, "; about {:.0} s of warm-up and run would do", time.as_secs_f64())
+                    let s = time.as_secs_f64().ceil();
+                    write!(f, "; about {s} s of warm-up and run would do")
                 })
             }
             Self::Generator { busiest } => {
