@@ -276,6 +276,7 @@ fn together(first: &Stats, second: Stats) -> Stats {
         disk: counts(&first.disk, &second.disk),
         log_disk: counts(&first.log_disk, &second.log_disk),
         disk_busy: first.disk_busy + second.disk_busy,
+        disk_transferred: first.disk_transferred + second.disk_transferred,
         cache_hits: first.cache_hits + second.cache_hits,
         cache_misses: first.cache_misses + second.cache_misses,
         failed_syncs: first.failed_syncs + second.failed_syncs,

@@ -64,7 +64,9 @@ fn target(server: &Server) -> Target {
 
 fn add_signature(record: &mut Record, signature: &Signature) {
     let n = signature.points as u64;
-    record.estimate("base_us", &signature.base_us, "us", n);
+    if let Some(base) = &signature.base_us {
+        record.estimate("base_us", base, "us", n);
+    }
     if let (Some(slope), Some(intercept)) = (&signature.slope, &signature.intercept_us) {
         record.estimate("slope_us_per_op_s", slope, "us s", n);
         record.estimate("intercept_us", intercept, "us", n);

@@ -95,7 +95,7 @@ fn curve(server: &Server) -> LoadCurve {
     curve.numbers = lines.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     if let Some(signature) = &server.signature {
         let highest_per_s = signature.highest_per_s.value;
-        curve.base_ms = Some(signature.base_us.value / 1e3);
+        curve.base_ms = signature.base_us.map(|base| base.value / 1e3);
         curve.knee = signature.knee.map(|(per_s, response_us)| (per_s, response_us / 1e3));
         curve.highest_per_s = Some(highest_per_s);
         curve.saturation_per_s = signature.is_saturated.then_some(highest_per_s);

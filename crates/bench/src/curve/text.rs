@@ -145,7 +145,8 @@ fn breaches(point: &Point) -> String {
     let breaches = point.breaches.iter();
     let lines = breaches.map(|breach| format!("INVALID     at {load}: {breach}\n"));
     let failed = few_failed(point).map(|failed| format!("failed      at {load}: {failed}\n"));
-    lines.chain(failed).collect()
+    let given_up = given_up(point).map(|what| format!("given up    at {load}: {what}\n"));
+    lines.chain(failed).chain(given_up).collect()
 }
 
 /// Between the load and the verdict.
@@ -202,6 +203,13 @@ pub(super) fn few_failed(point: &Point) -> Option<String> {
     Some(format!("{failed} of {} operations, as in: {first}", run.meant))
 }
 
+/// Of what the response times are not.
+fn given_up(point: &Point) -> Option<String> {
+    let run = &point.outcome;
+    let what = "operations never started; response times are of the others";
+    (run.given_up > 0).then(|| format!("{} of {} {what}", run.given_up, run.meant))
+}
+
 /// The load in its unit.
 pub(super) fn shown_load(point: &Point) -> String {
     match point.kind {
@@ -242,7 +250,8 @@ pub(super) fn lines(signature: Option<&Signature>) -> Vec<(&'static str, String)
         return vec![("curve", why.to_owned())];
     };
     let ms = |estimate: &Estimate| with_interval(&scaled(estimate, 1e-3), "ms");
-    let mut lines = vec![("base", ms(&signature.base_us))];
+    let not_known = || "not known: every valid point is over".to_owned();
+    let mut lines = vec![("base", signature.base_us.as_ref().map_or_else(not_known, ms))];
     if let Some(slope) = &signature.slope {
         lines.push(("slope", with_interval(slope, "us for each operation a second")));
     }
@@ -356,6 +365,9 @@ mod tests {
             Point { kind: Kind::Open, load: 1.0, outcome, keeps_up: true, breaches: vec![] };
         let failed = "1 of 16050 operations, as in: REMOVE to 192.0.2.1:2049: NFS3ERR_JUKEBOX";
         assert_eq!(few_failed(&point).as_deref(), Some(failed));
+        assert_eq!(given_up(&point), None);
+        point.outcome.given_up = 50;
+        assert!(given_up(&point).unwrap().starts_with("50 of 16050 operations never started"));
         point.breaches = vec![Breach::Errors { share: 0.02, first: None }];
         assert_eq!(few_failed(&point), None, "it is reported as a broken rule");
         point.outcome.operations.clear();

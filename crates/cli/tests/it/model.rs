@@ -311,6 +311,65 @@ fn a_probed_path_is_simulated_as_the_write_that_was_probed() {
 }
 
 #[test]
+fn a_simulated_rate_that_does_not_come_is_a_warning_and_nothing_measured_a_failure() {
+    let files = Files::new();
+    let of = |name: &str, workload: &str| {
+        let text = format!(
+            "[server]\ndisk = \"hdd\"\n[[clients]]\ncount = 1\nlink = \"lan-1g\"\n\
+             [workload]\nmix = \"write\"\nfiles = \"1M\"\n{workload}"
+        );
+        files.with(name, &text)
+    };
+    let over = of("over.toml", "rate = 100000\nwarm-up = \"200ms\"\ntime = \"200ms\"\n");
+    let json = files.with("over.json", "");
+    let finished = run(["model", "simulate", &over, "--json", &json]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    for part in ["the rate was not kept: of 100000 operations/s", "never started"] {
+        assert!(finished.stdout.contains(part), "no {part:?} in {finished:?}");
+    }
+    assert!(!finished.stdout.contains(" 0 ns "), "{finished:?}");
+    assert!(std::fs::read_to_string(&json).unwrap().contains("rate-not-kept"));
+    let idle = of("idle.toml", "rate = 0.0001\ntime = \"1s\"\n");
+    run(["model", "simulate", &idle]).complains(3, &["nothing was measured"]);
+}
+
+#[test]
+fn a_change_that_cannot_be_is_refused_with_its_limit() {
+    let probe = "../../examples/probe.json";
+    let refused = |args: &[&str], why: &str| {
+        run(["model"].iter().chain(args)).complains(2, &[why]);
+    };
+    refused(&["whatif", probe, "wsize=1G"], "at least 1 and at most 1000000000");
+    refused(&["whatif", probe, "outstanding=1.5"], "outstanding is 1.5: it has to be a whole");
+    refused(&["whatif", probe, "--latency", "1h", "L=1ms"], "more than the round trip of");
+    let shares = ["sensitivity", probe, "--reads", "60", "--writes", "60"];
+    refused(&shares, "--reads 60 and --writes 60 are 120 of 100 operations");
+}
+
+#[test]
+fn callers_that_are_too_few_have_no_simulated_response_time() {
+    let files = Files::new();
+    let curve = files.with("f840.txt", F840);
+    let text = run(["model", "whatif", &curve, "--callers", "1", "L+1ms"]).stdout;
+    let rows: Vec<&str> = text.lines().filter(|line| line.contains("simulation")).collect();
+    assert!(rows.iter().take(2).all(|row| row.contains("not reached")), "{text}");
+}
+
+#[test]
+fn a_sweep_that_falls_is_a_warning() {
+    let files = Files::new();
+    let rows = "1 1000\n2 900\n4 800\n8 700\n16 600\n";
+    let sweep = files.with("falls.txt", &format!("outstanding throughput_per_s\n{rows}"));
+    let fit = run(["model", "fit", &sweep]).stdout;
+    for part in ["throughput falls from 1000 calls/s with 1", "1000 calls/s at least"] {
+        assert!(fit.contains(part), "no {part:?} in {fit}");
+    }
+    assert!(!fit.contains("until throughput stops growing"), "{fit}");
+    let whatif = run(["model", "whatif", &sweep, "outstanding x4"]).stdout;
+    assert!(whatif.contains("throughput falls from"), "{whatif}");
+}
+
+#[test]
 fn what_a_fit_saved_is_changed_as_what_it_was_fitted_to() {
     let files = Files::new();
     let sweep = files.with(

@@ -138,6 +138,8 @@ fn a_change_beyond_its_range_is_refused_by_its_name_and_number() {
     compared.complains(3, &[": it is empty"]);
     let loss = "model cycle --round-trip 1ms --ser 1us --mtu 1500 --loss 1";
     run(loss.split(' ')).complains(2, &["loss is 1: nothing arrives then"]);
+    let loss = loss.replace("--loss 1", "--loss 0.999999999");
+    run(loss.split(' ')).complains(2, &["fragments, all never arrive"]);
 }
 
 #[test]

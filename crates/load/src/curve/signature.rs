@@ -8,7 +8,8 @@
 //!   Otherwise it is not known, and the highest throughput is the least that it can be.
 //! - The knee is the point with the most throughput for its response time (Kleinrock's power): up
 //!   to there, more load costs little. It takes three points, and one beyond it.
-//! - The base is the response time of the point with the least load.
+//! - The base is the response time of the point with the least load, of those that sustained it:
+//!   of others it says how long was measured.
 //! - A point with more load and clearly less throughput than another shows a server that does less
 //!   when more is wanted: base, knee, slope and overall response time are of the points before.
 //! - The slope is that of the least-squares line through the points up to the knee, of which there
@@ -44,7 +45,8 @@ const ABOVE: f64 = 0.01;
 /// See the module's head; times in microseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Signature {
-    pub base_us: Estimate,
+    /// `None` where all points are over.
+    pub base_us: Option<Estimate>,
     /// Microseconds for each operation a second.
     pub slope: Option<Estimate>,
     /// Where the slope's line meets the axis of times.
@@ -74,6 +76,7 @@ struct Seen {
     per_s: f64,
     response_us: f64,
     keeps_up: bool,
+    is_over: bool,
     /// How far its rate and its times may be off is known.
     has_interval: bool,
     /// Answers over seconds, and response times over responses, of each batch.
@@ -89,11 +92,13 @@ impl Signature {
         let seen: Vec<Seen> = valid().filter_map(Seen::of).collect();
         let mut seen = before_the_peak(seen);
         seen.sort_by(|a, b| a.per_s.total_cmp(&b.per_s));
-        let least = (0..seen.len()).min_by(|a, b| seen[*a].load.total_cmp(&seen[*b].load))?;
+        let least = (0..seen.len())
+            .filter(|at| !seen[*at].is_over)
+            .min_by(|a, b| seen[*a].load.total_cmp(&seen[*b].load));
         let plain: Vec<(f64, f64)> =
             seen.iter().map(|seen| (seen.per_s, seen.response_us)).collect();
         let (highest_per_s, _) = *plain.last()?;
-        let (base_us, knee) = (plain[least].1, knee(&plain)?);
+        let knee = knee(&plain)?;
         let invalid = points.iter().filter(|point| !point.is_valid()).filter_map(Seen::of);
         let is_topped = invalid.into_iter().any(|one| one.per_s > (1.0 + ABOVE) * highest_per_s);
         let line = line(&plain[..=knee]);
@@ -103,7 +108,7 @@ impl Signature {
         let mut drawn = Drawn::default();
         for _ in 0..DRAWS {
             let again: Vec<(f64, f64)> = seen.iter().map(|seen| seen.draw(&mut random)).collect();
-            drawn.base.push(again[least].1);
+            drawn.base.extend(least.map(|least| again[least].1));
             drawn.highest.extend(again.last().map(|(per_s, _)| *per_s));
             if let Some((intercept, slope)) = self::line(&again[..=knee]) {
                 drawn.intercept.push(intercept);
@@ -113,7 +118,7 @@ impl Signature {
         }
         let sustained = seen.iter().filter(|seen| seen.keeps_up);
         Some(Self {
-            base_us: estimate_of(&seen[least..=least], base_us, &drawn.base),
+            base_us: least.map(|at| estimate_of(&seen[at..=at], plain[at].1, &drawn.base)),
             slope: line.map(|(_, slope)| estimate_of(&seen[..=knee], slope, &drawn.slope)),
             intercept_us: line
                 .map(|(intercept, _)| estimate_of(&seen[..=knee], intercept, &drawn.intercept)),
@@ -131,7 +136,7 @@ impl Signature {
     /// both; `None` where one has none.
     pub fn ratio(&self, other: &Self, quantity: Quantity) -> Option<Estimate> {
         let of = |signature: &Self| match quantity {
-            Quantity::Base => Some(signature.base_us),
+            Quantity::Base => signature.base_us,
             Quantity::Highest => Some(signature.highest_per_s),
             Quantity::Overall => signature.overall_us,
         };
@@ -196,6 +201,7 @@ impl Seen {
             per_s,
             response_us: response.as_micros_f64(),
             keeps_up: point.keeps_up,
+            is_over: point.is_over(),
             has_interval: [Some(point.achieved_per_s()), point.response_us()]
                 .iter()
                 .all(|found| found.is_some_and(|found| found.ci95.is_some())),
@@ -311,7 +317,7 @@ mod tests {
         points.push(point(950, 30_000, false));
         points.reverse();
         let found = Signature::of(&points).unwrap();
-        assert_eq!(found.base_us.value, 1_100.0);
+        assert_eq!(found.base_us.unwrap().value, 1_100.0);
         assert_eq!((found.highest_per_s.value, found.is_saturated), (950.0, true));
         assert_eq!(found.knee, Some((800.0, 1_800.0)));
         let slope = found.slope.unwrap();
@@ -322,7 +328,7 @@ mod tests {
         let area = 50.0 * 1_100.0 + 700.0 * 1_450.0 + 100.0 * 2_900.0;
         let overall = found.overall_us.unwrap();
         assert!((overall.value - area / 900.0).abs() < 1e-6, "{overall:?}");
-        let base = found.base_us.ci95.unwrap();
+        let base = found.base_us.unwrap().ci95.unwrap();
         // The standard error of 20 batches that vary by a tenth is 24.6 us.
         assert!(base.hi - base.lo > 60.0 && base.hi - base.lo < 140.0, "{base:?}");
     }
@@ -341,7 +347,7 @@ mod tests {
             .outcome
             .operations
             .insert(Operation::Read, Tally { response_time, total, failed: 0 });
-        let base = Signature::of(&[stalled]).unwrap().base_us;
+        let base = Signature::of(&[stalled]).unwrap().base_us.unwrap();
         let ci95 = base.ci95.unwrap();
         assert!((base.value / mean_us - 1.0).abs() < 1e-6 && ci95.hi > 1.5 * mean_us, "{base:?}");
     }
@@ -357,9 +363,9 @@ mod tests {
         };
         assert_eq!(grown(100).response_us().unwrap().ci95, None);
         let found = Signature::of(&[grown(100)]).unwrap();
-        assert_eq!((found.base_us.ci95, found.highest_per_s.ci95), (None, None));
+        assert_eq!((found.base_us.unwrap().ci95, found.highest_per_s.ci95), (None, None));
         let steady = Signature::of(&[point(100, 1_000, true)]).unwrap();
-        assert!(steady.base_us.ci95.is_some() && steady.highest_per_s.ci95.is_some());
+        assert!(steady.base_us.unwrap().ci95.is_some() && steady.highest_per_s.ci95.is_some());
         assert_eq!(steady.ratio(&found, Quantity::Base).unwrap().ci95, None);
     }
 
@@ -372,16 +378,31 @@ mod tests {
         };
         let thrashes = [closed(1.0, 100, 9_960), closed(8.0, 18, 424_000)];
         let found = Signature::of(&thrashes).unwrap();
-        assert_eq!((found.base_us.value, found.points), (9_960.0, 1));
+        assert_eq!((found.base_us.unwrap().value, found.points), (9_960.0, 1));
         assert_eq!((found.overall_us, found.is_saturated), (None, true));
         let grown = [closed(1.0, 100, 9_960), closed(2.0, 190, 10_500), thrashes[1].clone()];
         let found = Signature::of(&grown).unwrap();
-        assert_eq!((found.base_us.value, found.points), (9_960.0, 2));
+        assert_eq!((found.base_us.unwrap().value, found.points), (9_960.0, 2));
         assert!(found.overall_us.unwrap().value < 11_000.0, "{:?}", found.overall_us);
         // Not the least throughput, which differs by chance.
         let flat = [closed(1.0, 100, 9_960), closed(2.0, 98, 20_100)];
         let found = Signature::of(&flat).unwrap();
-        assert_eq!((found.base_us.value, found.points), (9_960.0, 2));
+        assert_eq!((found.base_us.unwrap().value, found.points), (9_960.0, 2));
+    }
+
+    #[test]
+    fn a_base_is_of_a_point_that_sustained_its_load() {
+        let over = |load: u32| Point {
+            load: load.into(),
+            ..point(1_000, 300_000 + u64::from(load), false)
+        };
+        let only = Signature::of(&[over(2_000), over(4_000)]).unwrap();
+        assert_eq!((only.base_us, only.is_saturated), (None, true));
+        assert_eq!(only.highest_per_s.value, 1_000.0);
+        assert_eq!(only.ratio(&only, Quantity::Base), None);
+        let least = Point { load: 50.0, ..point(45, 300_000, false) };
+        let both = Signature::of(&[least, point(100, 1_000, true)]).unwrap();
+        assert_eq!(both.base_us.unwrap().value, 1_000.0);
     }
 
     #[test]
@@ -421,7 +442,7 @@ mod tests {
         assert_eq!(found.highest_per_s.value, 800.0);
         // An invalid first point is no base.
         points[0] = invalid(points[0].clone());
-        assert_eq!(Signature::of(&points).unwrap().base_us.value, 1_200.0);
+        assert_eq!(Signature::of(&points).unwrap().base_us.unwrap().value, 1_200.0);
     }
 
     #[test]

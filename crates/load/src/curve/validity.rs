@@ -149,7 +149,8 @@ impl fmt::Display for Breach {
                 let least = 100.0 * TOUCHED_MIN;
                 write!(f, "{touched} of {accessed} files were touched (at least {least} %)")?;
                 time.map_or(Ok(()), |time| {
-                    write!(f, "; about {:.0} s of warm-up and run would do", time.as_secs_f64())
+                    let s = time.as_secs_f64().ceil();
+                    write!(f, "; about {s} s of warm-up and run would do")
                 })
             }
             Self::Generator { busiest } => {
@@ -262,7 +263,7 @@ fn untouched(outcome: &Outcome, settings: &Settings) -> Option<Breach> {
 }
 
 /// Whether what was offered came, but for what may be under way at either end of the run.
-pub(super) fn keeps_up(outcome: &Outcome) -> bool {
+pub fn keeps_up(outcome: &Outcome) -> bool {
     let answered = (outcome.answered + outcome.unexpected) as f64;
     let meant = outcome.meant as f64;
     let response_s = outcome.response_mean().map_or(0.0, Nanos::as_secs_f64);

@@ -12,6 +12,10 @@ pub enum ModelError {
     NotShare { what: &'static str, got: f64 },
     #[error("loss is {loss}: nothing arrives then, it has to be below 1")]
     NothingArrives { loss: f64 },
+    #[error("loss is {loss}: of {fragments} fragments, all never arrive, and no call is answered")]
+    NoneWhole { loss: f64, fragments: u64 },
+    #[error("{what} is {got}: it has to be a whole number")]
+    NotWhole { what: &'static str, got: f64 },
     #[error("{what} is {got}: at least {min} and at most {max}")]
     OutOfRange { what: &'static str, got: u64, min: u64, max: u64 },
     #[error("{what}: {got} values where {need} are needed")]

@@ -18,6 +18,9 @@
 //! Source: Boumenot 2002, chapter 12, for the corner; Lazowska et al. 1984, section 6.2, for the
 //! curve.
 
+use std::collections::BTreeMap;
+use std::fmt;
+
 use super::curve::{self, CurveError};
 use super::error::{ModelError, positive, within};
 use super::least_squares::{FitError, Fitted, Found, Parameter, Unidentified, minimize_from};
@@ -47,6 +50,16 @@ pub struct Explained {
     pub shows_stage: bool,
     /// Most calls that were outstanding.
     pub most: u32,
+    /// No form falls: the fitted one lies somewhere between.
+    pub fall: Option<Fall>,
+}
+
+/// Throughput that falls as more calls are outstanding.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fall {
+    pub highest: SweepPoint,
+    /// With the most calls outstanding.
+    pub last: SweepPoint,
 }
 
 /// Where more calls outstanding bring no more.
@@ -63,6 +76,9 @@ pub const NOTHING_US: f64 = 1e-3;
 
 /// No measurement is more exact than this share: a guess.
 const EXACT: f64 = 1e-3;
+
+/// A sweep that ends below its highest by more than this falls; by less it is noise. A guess.
+const FALLS: f64 = 0.1;
 
 /// Most calls outstanding that a sweep may have.
 pub const OUTSTANDING_MAX: u32 = 65_536;
@@ -113,7 +129,7 @@ impl Explained {
         let fitted = without.unwrap_or(with_stage);
         let loads = observed.iter().map(|point| f64::from(point.outstanding));
         let fitted = fitted.tolerated(TOLERATED)?.over(loads, TOLERATED)?;
-        Ok(Self { form, fitted, shows_stage, most })
+        Ok(Self { form, fitted, shows_stage, most, fall: Fall::of(observed) })
     }
 
     /// The form with the smaller typical error; the other's error beside it, if it fits at all.
@@ -157,7 +173,9 @@ impl Explained {
     /// Sentences on what the sweep does not show, and what would.
     pub fn unidentified(&self) -> Vec<String> {
         let advice = |names: &[&str]| {
-            if names.contains(&"stage") {
+            if names.contains(&"stage") && self.fall.is_some() {
+                "add runs around the highest throughput"
+            } else if names.contains(&"stage") {
                 "add runs with more calls outstanding, until throughput stops growing"
             } else if names.contains(&"cycle") {
                 "add a run with one call outstanding"
@@ -174,6 +192,46 @@ impl Explained {
     fn values(&self) -> Vec<f64> {
         self.fitted.values()
     }
+}
+
+impl Fall {
+    fn of(observed: &[SweepPoint]) -> Option<Self> {
+        let means = means(observed);
+        let (highest, last) = (highest(&means)?, *means.last()?);
+        (last.per_s < (1.0 - FALLS) * highest.per_s).then_some(Self { highest, last })
+    }
+}
+
+impl fmt::Display for Fall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { highest, last } = self;
+        write!(
+            f,
+            "throughput falls from {:.0} calls/s with {} outstanding to {:.0} with {}: no model of \
+             a sweep falls, and what follows from this one is not sure",
+            highest.per_s, highest.outstanding, last.per_s, last.outstanding
+        )
+    }
+}
+
+/// The highest throughput that was measured: of runs with as many calls outstanding their mean.
+pub fn highest_per_s(observed: &[SweepPoint]) -> f64 {
+    highest(&means(observed)).map_or(0.0, |point| point.per_s)
+}
+
+fn highest(means: &[SweepPoint]) -> Option<SweepPoint> {
+    means.iter().copied().max_by(|a, b| a.per_s.total_cmp(&b.per_s))
+}
+
+/// One point for each number of calls outstanding, in their order.
+fn means(observed: &[SweepPoint]) -> Vec<SweepPoint> {
+    let mut sums = BTreeMap::<u32, (f64, f64)>::new();
+    for point in observed {
+        let (sum, count) = sums.entry(point.outstanding).or_default();
+        (*sum, *count) = (*sum + point.per_s, *count + 1.0);
+    }
+    let mean = |(outstanding, (sum, count))| SweepPoint { outstanding, per_s: sum / count };
+    sums.into_iter().map(mean).collect()
 }
 
 /// Whether the stage shows, and explains more than none would.
@@ -394,6 +452,21 @@ mod tests {
         let flat = sweep([1e3; 5]);
         let found = Explained::best(&flat).unwrap().0.saturation().unwrap();
         assert!((found.per_s / 1e3 - 1.0).abs() < 0.01, "{found:?}");
+    }
+
+    #[test]
+    fn a_sweep_that_falls_is_one_and_noise_on_a_plateau_is_none() {
+        let of = |rates: [f64; 5]| -> Explained {
+            let point = |(outstanding, per_s)| SweepPoint { outstanding, per_s };
+            let observed: Vec<_> = [1, 2, 4, 8, 16].into_iter().zip(rates).map(point).collect();
+            Explained::best(&observed).unwrap().0
+        };
+        let falling = of([1000.0, 900.0, 800.0, 700.0, 600.0]);
+        let fall = falling.fall.unwrap();
+        assert_eq!((fall.highest.outstanding, fall.last.per_s), (1, 600.0));
+        let advice = falling.unidentified().join("; ");
+        assert!(!advice.contains("until throughput stops growing"), "{advice}");
+        assert_eq!(of([1000.0, 2000.0, 3000.0, 2950.0, 2900.0]).fall, None);
     }
 
     #[test]

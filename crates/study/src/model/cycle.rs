@@ -222,6 +222,10 @@ fn datagrams(args: &Args, cycle: &Cycle) -> Result<Option<([Row; 2], String)>, M
     let Some(mtu) = args.mtu else { return Ok(None) };
     let way = Datagrams::new(mtu, args.loss, us(args.timeout))?;
     let (call, reply) = (args.size + HEADERS_BYTES, HEADERS_BYTES);
+    if !way.tries(call, reply).is_finite() {
+        let fragments = way.fragments(call) + way.fragments(reply);
+        return Err(ModelError::NoneWhole { loss: args.loss, fragments });
+    }
     // T_ser was given for the data; on the wire are the headers of all fragments as well.
     let wire = way.wire_bytes(call) as f64 / args.size as f64;
     let cycle = Cycle { ser_us: cycle.ser_us * wire, ..*cycle };

@@ -8,6 +8,7 @@ use harness::table::Table;
 use harness::verbosity::Verbosity;
 use harness::{output, records};
 use perf::model::least_squares::Fitted;
+use perf::model::sweep::Explained;
 use perf::record::Run as Record;
 use perf::record::{Target, Workload};
 use perf::stats::{Estimate, Interval};
@@ -55,6 +56,14 @@ impl Page {
         self.line(format_args!("warning: {systematic}"));
         let advice = "the rows that are off; fewer loads, of one kind; another model";
         self.record.warn("systematic-residuals", &systematic.to_string(), advice);
+    }
+
+    /// A sweep whose throughput falls, which no form of it does.
+    pub(super) fn falls(&mut self, explained: &Explained) {
+        let Some(fall) = &explained.fall else { return };
+        self.line(format_args!("warning: {fall}"));
+        let advice = "runs up to the highest throughput alone; what slows the server beyond it";
+        self.record.warn("throughput-falls", &fall.to_string(), advice);
     }
 
     /// The text on the terminal, the record where it was requested.

@@ -51,6 +51,12 @@ pub(super) fn page(args: &Args) -> Result<Page, Failure> {
     let wrong = |error: ModelError| {
         Failure::usage(error, "nfskit model sensitivity --help shows an example")
     };
+    let Args { reads, writes, .. } = args;
+    if reads + writes > 100 {
+        let all = reads + writes;
+        let what = format!("--reads {reads} and --writes {writes} are {all} of 100 operations");
+        return Err(Failure::usage(what, "nfskit model sensitivity --help shows an example"));
+    }
     let seen = seen(args)?;
     let mix = mix(args, &seen).map_err(wrong)?;
     let k = mix.messages_per_op(packets(args).check().map_err(wrong)?);

@@ -55,7 +55,8 @@ fn load(client: &Client, begin: &[Counts; 2], span: Nanos) -> LinkOutcome {
         let (bytes, messages) = (now.bytes - before.bytes, now.messages - before.messages);
         let us = bytes as f64 * link.gap_per_byte_ps as f64 / 1e6
             + messages as f64 * link.gap.as_micros_f64();
-        us / span.as_micros_f64()
+        // What begins in the time counts as a whole, also the message that ends after it.
+        (us / span.as_micros_f64()).min(1.0)
     };
     LinkOutcome {
         name,

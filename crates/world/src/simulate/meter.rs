@@ -18,7 +18,7 @@ pub struct ServerOutcome {
     pub processor_utilization: f64,
     /// How long a piece of work waited for a core, on average.
     pub processor_wait: Nanos,
-    /// Of 1.
+    /// Of 1: of what it does at once, or of its rate, whichever is more.
     pub disk_utilization: f64,
     pub disk: Counts,
     pub cache_hits: u64,
@@ -95,37 +95,41 @@ impl Meter {
     }
 }
 
+/// Of 1.
+fn share(busy: Nanos, servers: usize, span: Nanos) -> f64 {
+    busy.as_secs_f64() / (span.as_secs_f64() * servers.max(1) as f64)
+}
+
+/// Of a disk: it is full where its slots are, and where a few requests use all of its rate.
+fn disk_share(server: &Server, last: &Stats, now: &Stats, span: Nanos) -> f64 {
+    let slots = now.disk_busy.saturating_sub(last.disk_busy);
+    let transferred = now.disk_transferred.saturating_sub(last.disk_transferred);
+    let of_slots = share(slots, server.spec().store.disk.parallel, span);
+    of_slots.max(share(transferred, 1, span))
+}
+
 fn part(server: &Server, last: &Reading, now: &Reading, until: Nanos, span: Nanos) -> Slice {
-    let share = |busy: Nanos, servers: usize| {
-        busy.as_secs_f64() / (span.as_secs_f64() * servers.max(1) as f64)
-    };
-    let disk = now.store.disk_busy.saturating_sub(last.store.disk_busy);
+    let cores = now.processor.cores;
     Slice {
         until,
-        processor: share(now.processor.busy - last.processor.busy, now.processor.cores),
-        disk: share(disk, server.spec().store.disk.parallel),
+        processor: share(now.processor.busy - last.processor.busy, cores, span),
+        disk: disk_share(server, &last.store, &now.store, span),
     }
 }
 
 fn between(server: &Server, number: usize, begin: &Reading, span: Nanos) -> ServerOutcome {
     let end = Reading::of(server);
-    let share = |busy: Nanos, servers: usize| {
-        busy.as_secs_f64() / (span.as_secs_f64() * servers.max(1) as f64)
-    };
     let (cores, jobs) = (end.processor.cores, end.processor.jobs - begin.processor.jobs);
     let (now, then) = (&end.store.disk, &begin.store.disk);
     ServerOutcome {
         number,
         cores,
-        processor_utilization: share(end.processor.busy - begin.processor.busy, cores),
+        processor_utilization: share(end.processor.busy - begin.processor.busy, cores, span),
         processor_wait: match jobs {
             0 => Nanos::ZERO,
             jobs => (end.processor.waited - begin.processor.waited) / jobs,
         },
-        disk_utilization: share(
-            end.store.disk_busy.saturating_sub(begin.store.disk_busy),
-            server.spec().store.disk.parallel,
-        ),
+        disk_utilization: disk_share(server, &begin.store, &end.store, span),
         disk: Counts {
             reads: now.reads - then.reads,
             writes: now.writes - then.writes,

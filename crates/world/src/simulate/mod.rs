@@ -13,6 +13,7 @@ mod workload;
 use std::collections::BTreeMap;
 
 use client::session::Session;
+use load::curve::validity::keeps_up;
 use load::error::Error as LoadError;
 use load::fileset::{Layout, build};
 use load::mix::{self, Load, Operation, Plan};
@@ -44,6 +45,12 @@ const OPEN_OUTSTANDING_MAX: usize = 1 << 20;
 pub struct Outcome {
     pub operations: u64,
     pub failed: u64,
+    /// Operations of an open loop that were due in the time that counts, and those of the run that
+    /// never started, because the server was too far behind.
+    pub meant: u64,
+    pub given_up: u64,
+    /// What was due came, but for what may be under way; of a closed loop always.
+    pub keeps_up: bool,
     pub first_failure: Option<String>,
     /// Operations a second.
     pub per_s: f64,
@@ -62,6 +69,18 @@ pub struct Outcome {
     pub digest: Digest,
     /// How often tasks were polled.
     pub polls: u64,
+}
+
+impl Outcome {
+    /// No operation ended in the time that counts.
+    pub fn is_empty(&self) -> bool {
+        self.operations == 0 && self.failed == 0 && self.response_time.is_empty()
+    }
+
+    /// `None` where nothing that was due in the time that counts was answered.
+    pub fn response_mean(&self) -> Option<Nanos> {
+        (!self.response_time.is_empty()).then(|| self.response_time.mean())
+    }
 }
 
 /// Why there is no outcome.
@@ -272,6 +291,9 @@ fn summed(
     Outcome {
         operations: parts.iter().map(|part| part.answered).sum(),
         failed: parts.iter().map(mix::Outcome::failed).sum(),
+        meant: parts.iter().map(|part| part.meant).sum(),
+        given_up: parts.iter().map(|part| part.given_up).sum(),
+        keeps_up: topology.workload.rate.is_none() || parts.iter().all(keeps_up),
         first_failure: parts.iter().find_map(|part| part.first_failure.clone()),
         per_s: per_s(|part| part.answered),
         read_bytes_per_s: per_s(|part| part.read_bytes),

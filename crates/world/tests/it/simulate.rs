@@ -60,6 +60,29 @@ fn a_sequential_write_has_as_many_calls_outstanding_as_its_response_times_make()
 }
 
 #[test]
+fn a_sequential_write_has_its_commits_and_uses_its_disk_however_short_its_files_are() {
+    let of = |count: usize, files: &str, commit: &str| {
+        outcome(&format!(
+            "[server]\ndisk = \"nvme\"\n[[clients]]\ncount = {count}\nlink = \"lan-10g\"\n\
+             [workload]\nwrite = \"1M\"\noutstanding = 4\ntime = \"1s\"\nfiles = \"{files}\"\n\
+             commit = \"{commit}\"\n"
+        ))
+    };
+    for (count, files, commit) in [(1, "64M", "64M"), (2, "64M", "64M"), (1, "8M", "200M")] {
+        let outcome = of(count, files, commit);
+        let server = &outcome.servers[0];
+        assert!(server.disk.syncs >= 3, "{count} clients, {files}, {commit}: {server:?}");
+        // The disk's rate limits, of which a few of its 64 requests use all.
+        let rate = outcome.written_bytes_per_s / 1050e6;
+        let busy = server.disk_utilization;
+        assert!((0.95..1.02).contains(&(busy / rate)), "{busy} of {rate}: {server:?}");
+        let slices = &server.over_time;
+        let mean = slices.iter().map(|slice| slice.disk).sum::<f64>() / slices.len() as f64;
+        assert!((mean / busy - 1.0).abs() < 0.02, "{mean} of {busy}");
+    }
+}
+
+#[test]
 fn the_same_topology_and_seed_give_the_same_run() {
     let crash = "[[faults]]\nwhat = \"crash\"\nat = \"20ms\"\ndown = \"5ms\"\n";
     let text = SMALL.replace("\"getattr\"", "\"sfs97-v3\"") + crash;
@@ -94,6 +117,18 @@ fn an_open_loop_offers_what_was_requested() {
         outcome(&SMALL.replace("\"getattr\"", "\"getattr\"\nrate = 2000\narrivals = \"fixed\""));
     assert!((1_990.0..2_010.0).contains(&open.per_s), "{}", open.per_s);
     assert!((0.19..0.21).contains(&open.servers[0].processor_utilization));
+}
+
+#[test]
+fn a_rate_above_what_the_server_does_is_reported_as_such() {
+    let at =
+        |rate: f64| outcome(&SMALL.replace("\"getattr\"", &format!("\"getattr\"\nrate = {rate}")));
+    let (under, over) = (at(2_000.0), at(1e6));
+    assert_eq!((under.keeps_up, under.given_up), (true, 0));
+    assert!(!over.keeps_up && over.given_up > 10_000, "{over:?}");
+    // What ended in the time that counts was due before it.
+    assert!(!over.is_empty() && over.response_mean().is_none(), "{over:?}");
+    assert!(at(0.001).is_empty());
 }
 
 #[test]

@@ -16,9 +16,11 @@
 //! garbage collection.
 
 mod profile;
+mod rate;
 
 use crate::units::{Instant, Nanos};
 
+use self::rate::Rate;
 use super::station::Station;
 
 pub use self::profile::{PROFILES, Profile, ProfileError};
@@ -28,8 +30,7 @@ pub use self::profile::{PROFILES, Profile, ProfileError};
 pub struct Disk {
     profile: Profile,
     station: Station,
-    /// Until when the transfer rate is used up.
-    rate_used_until: Instant,
+    rate: Rate,
     /// Where the request before ended.
     head: u64,
     /// Of 100, what everything takes; more is a disk that has become slow.
@@ -60,7 +61,7 @@ impl Disk {
         Self {
             station: Station::new(profile.parallel),
             profile,
-            rate_used_until: Instant::EPOCH,
+            rate: Rate::default(),
             head: 0,
             slowness_percent: 100,
             counts: Counts::default(),
@@ -117,11 +118,10 @@ impl Disk {
             self.counts.seeks += 1;
         }
         self.head = address.saturating_add(bytes);
-        let rate_used_until = &mut self.rate_used_until;
+        let rate = &mut self.rate;
         self.station.claim_with(now, |begins| {
             let placed = begins + scaled(profile.placing(head, address, begins) + access, slowness);
-            *rate_used_until = begins.max(*rate_used_until) + transfer;
-            (placed + transfer).max(*rate_used_until).since(begins)
+            (placed + transfer).max(rate.claim(now, begins, transfer)).since(begins)
         })
     }
 
@@ -130,14 +130,23 @@ impl Disk {
         self.station.busy_at(now)
     }
 
-    /// Share of the time until `now` in which it worked, of 1.
+    /// Share of the time until `now` in which it worked, of 1: of what it does at once, or of its
+    /// rate, whichever is more.
     pub fn utilization(&self, now: Instant) -> f64 {
-        self.station.utilization(now)
+        let time = now.since(Instant::EPOCH).as_secs_f64();
+        let of_rate = if time > 0.0 { self.transferred_by(now).as_secs_f64() / time } else { 0.0 };
+        self.station.utilization(now).max(of_rate)
     }
 
     /// Work done by `now`, over all that it does at once.
     pub fn busy_by(&self, now: Instant) -> Nanos {
         self.station.busy_by(now)
+    }
+
+    /// How long its rate was used by `now`: the limit of transfers that share it, however few are
+    /// in work.
+    pub fn transferred_by(&self, now: Instant) -> Nanos {
+        self.rate.used_by(now)
     }
 
     /// How long requests waited in line, together.
@@ -213,6 +222,20 @@ mod tests {
         let mut one = Disk::new(profile("rate=1000MB/s,access=100us"));
         assert_eq!(one.read(at(0), 0, 100_000).as_nanos(), 200_000);
         assert_eq!(one.read(at(0), 1 << 30, 100_000).as_nanos(), 400_000);
+    }
+
+    #[test]
+    fn a_few_requests_that_use_all_of_the_rate_make_a_busy_disk() {
+        let mut disk = Disk::new(profile("rate=1000MB/s,access=100us,parallel=64"));
+        // Two at a time, of which each takes a millisecond of the rate.
+        let mut done = [at(0); 2];
+        for number in 0..100 {
+            done[number % 2] = disk.write(done[number % 2], 0, 1_000_000);
+        }
+        let end = done[1];
+        assert_eq!(disk.transferred_by(end), Nanos::from_millis(100));
+        assert!(disk.busy_by(end) < end.since(at(0)) * 3, "of 64 slots");
+        assert!(disk.utilization(end) > 0.99, "{}", disk.utilization(end));
     }
 
     #[test]

@@ -253,7 +253,7 @@ impl Explained {
 fn advice(unidentified: &Unidentified) -> String {
     let has = |name: &str| unidentified.names.contains(&name);
     let what = match () {
-        () if has("block") => "add a run with --write-stability unstable",
+        () if has("block") => "add FILE_SYNC WRITEs beside UNSTABLE ones, of the same sizes",
         () if has("ser") => "add calls of other sizes",
         () => "add a run with more calls outstanding, so that calls wait for the server",
     };
@@ -568,7 +568,7 @@ mod tests {
         let mut stable = traced(TRUTH, 2, &[1, 2, 4, 8], 1);
         stable.retain(|transaction| transaction.work == Work::Stable);
         let stable = notes(&stable);
-        assert!(stable.contains("block") && stable.contains("unstable"), "{stable}");
+        assert!(stable.contains("block") && stable.contains("UNSTABLE"), "{stable}");
     }
 
     #[test]

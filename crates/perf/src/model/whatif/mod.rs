@@ -165,6 +165,9 @@ impl Change {
         reason = "a cast from f64 saturates"
     )]
     fn of_count_up_to(&self, before: u32, most: u32) -> Result<u32, ModelError> {
+        if self.how == How::Set && self.value.fract() != 0.0 {
+            return Err(ModelError::NotWhole { what: self.what.name(), got: self.value });
+        }
         let count = self.of(f64::from(before)).round() as u64;
         within(self.what.name(), count, 1, most.into())?;
         Ok(count as u32)

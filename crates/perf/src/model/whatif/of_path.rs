@@ -22,7 +22,7 @@ use super::{Change, How, What, WhatIfError};
 use crate::model::closed::network::CALLERS_MAX;
 use crate::model::closed::network::{Center, Class, Kind, Network};
 use crate::model::cycle::raid::{Array, Level};
-use crate::model::error::ModelError;
+use crate::model::error::{ModelError, within};
 use crate::model::transaction::{Bound, Capacity, Path, Prediction, Server, Transfer};
 use crate::model::write_log::{self, LogDevice, Stable};
 use crate::stats::{Estimate, Interval};
@@ -146,10 +146,7 @@ impl PathCase {
             }
             What::CallSize => {
                 let bytes = change.of(transfer.call_bytes as f64);
-                if !(1.0..=CALL_BYTES_MAX).contains(&bytes) {
-                    return Err(ModelError::NotPositive { what: "call size", got: bytes }.into());
-                }
-                transfer.call_bytes = whole(bytes);
+                transfer.call_bytes = within("call size", whole(bytes), 1, CALL_BYTES_MAX)?;
             }
             What::Threads => {
                 let before = self.threads.unwrap_or(1);
@@ -409,12 +406,12 @@ fn link(us_per_kib: f64) -> Capacity {
 const HEADER_KIB: f64 = 120.0 / 1024.0;
 
 /// Larger calls than this are none of NFS.
-const CALL_BYTES_MAX: f64 = 1e9;
+const CALL_BYTES_MAX: u64 = 1_000_000_000;
 
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "between 1 and CALL_BYTES_MAX"
+    reason = "a cast from f64 saturates"
 )]
 fn whole(bytes: f64) -> u64 {
     bytes.round() as u64

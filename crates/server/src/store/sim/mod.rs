@@ -81,6 +81,8 @@ pub struct Stats {
     pub disk: Counts,
     /// Work of the disk that is done, over all that it does at once.
     pub disk_busy: Nanos,
+    /// How long the disk's rate was used.
+    pub disk_transferred: Nanos,
     /// Share of the time in which the disk worked, of 1.
     pub disk_utilization: f64,
     pub cache_hits: u64,
@@ -185,6 +187,7 @@ impl SimStore {
         Stats {
             disk: pipeline.disk.counts(),
             disk_busy: pipeline.disk.busy_by(state.now),
+            disk_transferred: pipeline.disk.transferred_by(state.now),
             disk_utilization: pipeline.disk.utilization(state.now),
             cache_hits: state.cache.hits,
             cache_misses: state.cache.misses,

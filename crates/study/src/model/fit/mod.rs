@@ -5,9 +5,8 @@ pub(super) mod trace;
 use std::path::Path;
 
 use harness::exit::Failure;
-use harness::records::sample;
 use harness::table::{Table, right};
-use perf::model::sweep::{Explained, Form, SweepPoint};
+use perf::model::sweep::{Explained, Form, SweepPoint, highest_per_s};
 use perf::record::Run as Record;
 
 use super::infer::{self, Fitted, failure, found};
@@ -47,6 +46,7 @@ fn explain(observed: &[SweepPoint], file: &Path) -> Result<Page, Failure> {
         parameters(&mut page.record, explained, observed.len() as u64);
     }
     page.text = screen(observed, &best, other.as_ref());
+    page.falls(&best);
     page.unidentified(best.unidentified());
     page.systematic(&best.fitted);
     Ok(page)
@@ -100,11 +100,9 @@ fn shown(observed: &[SweepPoint], best: &Explained) -> Table {
 }
 
 /// Calls a second that are reached at least: what the model gives with the most outstanding, or
-/// what they gave on average.
+/// the highest that was measured.
 fn least_per_s(observed: &[SweepPoint], best: &Explained) -> f64 {
-    let of_most = observed.iter().filter(|point| point.outstanding == best.most);
-    let measured = sample(of_most.map(|point| point.per_s)).map_or(0.0, |sample| sample.mean());
-    best.least_per_s().max(measured)
+    best.least_per_s().max(highest_per_s(observed))
 }
 
 fn saturation(observed: &[SweepPoint], best: &Explained) -> String {
@@ -149,5 +147,9 @@ mod tests {
         let line = saturation(&measured, &best);
         assert!(line.ends_with("26493 calls/s at least"), "{line}");
         assert!(shown(&measured, &best).text().contains("37.7 us at most"));
+        let falling = [(1, 1000.0), (2, 900.0), (4, 800.0), (8, 700.0), (16, 600.0)].map(point);
+        let (best, _) = Explained::best(&falling).unwrap();
+        let line = saturation(&falling, &best);
+        assert!(line.ends_with("1000 calls/s at least"), "{line}");
     }
 }

@@ -33,6 +33,11 @@ pub(crate) fn run(args: &Simulate, verbosity: Verbosity) -> Result<(), Failure> 
     }
     let outcome = simulate::run(&topology).map_err(failure)?;
     let took = clock.now().since(begun);
+    if outcome.is_empty() {
+        let time = topology.workload.time.nanos();
+        let what = format!("nothing was measured: no operation ended in {time} after the warm-up");
+        return Err(Failure::environment(what, "a longer workload.time, or a higher rate"));
+    }
     let curve = if args.curve { curve(&topology, outcome.per_s)? } else { Vec::new() };
     let memory_bytes_max = footprint::memory_bytes_max();
     let simulated = Simulated { topology, outcome, started, took, memory_bytes_max, curve };

@@ -1,12 +1,13 @@
 //! The report of a simulation: utilization over time, and the curve.
 
-use harness::records::quantile;
+use harness::records::{known, quantile};
 use harness::shell;
+use perf::units::Nanos;
 use report::curves::{CurvesPlot, CurvesReport, Line, html as page};
 use world::simulate::{Outcome, Slice};
 
 use super::screen;
-use super::simulated::{LoadPoint, Simulated};
+use super::simulated::{LoadPoint, Simulated, shortfall};
 
 pub(super) fn html(simulated: &Simulated) -> String {
     let Simulated { topology, outcome, started, .. } = simulated;
@@ -21,7 +22,7 @@ pub(super) fn html(simulated: &Simulated) -> String {
     page(&CurvesReport {
         title: "Simulated system".to_owned(),
         facts,
-        findings: findings(outcome),
+        findings: shortfall(simulated).into_iter().chain(findings(outcome)).collect(),
         plots: std::iter::once(utilization(simulated)).chain(curve).collect(),
         method: vec![
             "The client and the server of this program in virtual time; links, processors and \
@@ -33,7 +34,8 @@ pub(super) fn html(simulated: &Simulated) -> String {
 }
 
 fn findings(outcome: &Outcome) -> Vec<String> {
-    let (mean, p95) = (outcome.response_time.mean(), quantile(&outcome.response_time, 0.95));
+    let mean = known(outcome.response_mean());
+    let p95 = quantile(&outcome.response_time, 0.95);
     let per_s = outcome.per_s;
     let all = format!("{per_s:.1} operations a second, {mean} at the mean, {p95} for 95 of 100.");
     let servers = outcome.servers.iter().enumerate().map(|(at, server)| {
@@ -80,19 +82,19 @@ fn busy(slice: &Slice) -> Vec<String> {
 }
 
 fn curve(points: &[LoadPoint]) -> CurvesPlot {
-    let line = |name: &str, of: fn(&LoadPoint) -> f64| Line {
+    let line = |name: &str, of: fn(&LoadPoint) -> Option<Nanos>| Line {
         name: name.to_owned(),
         is_line: true,
-        points: points.iter().map(|point| (point.per_s, of(point))).collect(),
+        points: points
+            .iter()
+            .filter_map(|point| Some((point.per_s, of(point)?.as_millis_f64())))
+            .collect(),
     };
     CurvesPlot {
         title: "Response time over throughput".to_owned(),
         x: "operations a second".to_owned(),
         y: "response time (ms)".to_owned(),
-        curves: vec![
-            line("mean", |point| point.mean.as_millis_f64()),
-            line("95 of 100", |point| point.p95.as_millis_f64()),
-        ],
+        curves: vec![line("mean", |point| point.mean), line("95 of 100", |point| point.p95)],
         columns: ["offered (1/s)", "achieved (1/s)", "mean", "95 of 100", "processor", "disk"]
             .map(str::to_owned)
             .into(),
@@ -103,7 +105,7 @@ fn curve(points: &[LoadPoint]) -> CurvesPlot {
 
 fn cells(point: &LoadPoint) -> Vec<String> {
     let [offered, achieved] = [point.offered_per_s, point.per_s].map(|rate| format!("{rate:.1}"));
-    let [mean, p95] = [point.mean, point.p95].map(|time| time.to_string());
+    let [mean, p95] = [point.mean, point.p95].map(known);
     let busy = [point.processor, point.disk];
     let [processor, disk] = busy.map(|share| format!("{:.0} %", 100.0 * share));
     vec![offered, achieved, mean, p95, processor, disk]

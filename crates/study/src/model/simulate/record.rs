@@ -3,10 +3,11 @@
 use harness::records;
 use perf::record::{Durability, Run as Record, Target, Workload};
 use perf::series::Series;
+use perf::units::Nanos;
 use serde_json::Value;
 use world::simulate::{LinkOutcome, Outcome};
 
-use super::simulated::{LoadPoint, Simulated};
+use super::simulated::{LoadPoint, Simulated, shortfall};
 
 pub(super) fn json(simulated: &Simulated) -> String {
     let Simulated { outcome, .. } = simulated;
@@ -17,6 +18,10 @@ pub(super) fn json(simulated: &Simulated) -> String {
     record.workload = workload(simulated);
     record.metric("operations", outcome.operations as f64, "calls");
     record.metric("failed", outcome.failed as f64, "calls");
+    if simulated.topology.workload.rate.is_some() {
+        record.metric("operations_due", outcome.meant as f64, "calls");
+        record.metric("operations_given_up", outcome.given_up as f64, "calls");
+    }
     record.metric("operations_per_s", outcome.per_s, "1/s");
     record.metric("read_bytes_per_s", outcome.read_bytes_per_s, "B/s");
     record.metric("written_bytes_per_s", outcome.written_bytes_per_s, "B/s");
@@ -34,14 +39,18 @@ pub(super) fn json(simulated: &Simulated) -> String {
     }
     record.metric("client/cpu_utilization_max", outcome.client.utilization, "1");
     response_times(&mut record, outcome);
+    if let Some(why) = shortfall(simulated) {
+        record.warn("rate-not-kept", &why, "a lower workload.rate");
+    }
     record.to_json_pretty()
 }
 
 fn load_point(record: &mut Record, point: &LoadPoint) {
     let name = |what: &str| format!("curve/{:.1}/{what}", point.offered_per_s);
     record.metric(&name("per_s"), point.per_s, "1/s");
-    record.metric(&name("response_us"), point.mean.as_micros_f64(), "us");
-    record.metric(&name("response_us_p95"), point.p95.as_micros_f64(), "us");
+    let us = |time: Option<Nanos>| time.map(Nanos::as_micros_f64);
+    record.metric_if_known(&name("response_us"), us(point.mean), "us");
+    record.metric_if_known(&name("response_us_p95"), us(point.p95), "us");
 }
 
 fn response_times(record: &mut Record, outcome: &Outcome) {

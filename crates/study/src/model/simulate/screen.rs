@@ -2,13 +2,14 @@
 
 use std::fmt::Write;
 
-use harness::records::{bytes, quantile};
+use harness::records::{bytes, known, quantile};
 use perf::histogram::Histogram;
+use perf::units::Nanos;
 use perf::words::counted;
 use world::simulate::topology::Topology;
 use world::simulate::{LinkOutcome, Outcome, ServerOutcome};
 
-use super::simulated::Simulated;
+use super::simulated::{Simulated, shortfall};
 
 pub(super) fn text(simulated: &Simulated) -> String {
     let mut text = String::new();
@@ -27,6 +28,9 @@ fn write_all(text: &mut String, simulated: &Simulated) -> std::fmt::Result {
         "\nthroughput    {:.1} operations/s, read {read:.2} MiB/s, written {written:.2} MiB/s",
         outcome.per_s
     )?;
+    if let Some(why) = shortfall(simulated) {
+        writeln!(text, "warning       {why}")?;
+    }
     if outcome.failed > 0 {
         let first = outcome.first_failure.as_deref().unwrap_or_default();
         writeln!(text, "failed        {} operations, the first: {first}", outcome.failed)?;
@@ -121,11 +125,12 @@ fn curve(text: &mut String, simulated: &Simulated) -> std::fmt::Result {
         "rate", "got", "mean", "p95", "cpu", "disk"
     )?;
     for point in &simulated.curve {
-        let (mean, p95) = (point.mean.to_string(), point.p95.to_string());
+        let [mean, p95] = [point.mean, point.p95].map(known);
+        let over = if point.keeps_up { "" } else { "  over" };
         let (cpu, disk) = (100.0 * point.processor, 100.0 * point.disk);
         writeln!(
             text,
-            "{:<14.1}{:>10.1}{mean:>10}{p95:>10}{cpu:>6.0} %{disk:>6.0} %",
+            "{:<14.1}{:>10.1}{mean:>10}{p95:>10}{cpu:>6.0} %{disk:>6.0} %{over}",
             point.offered_per_s, point.per_s
         )?;
     }
@@ -134,7 +139,8 @@ fn curve(text: &mut String, simulated: &Simulated) -> std::fmt::Result {
 
 fn times(times: &Histogram) -> [String; 5] {
     let at = |q: f64| quantile(times, q);
-    [times.mean().to_string(), at(0.5), at(0.95), at(0.99), times.max().to_string()]
+    let of_all = |time: Nanos| known((!times.is_empty()).then_some(time));
+    [of_all(times.mean()), at(0.5), at(0.95), at(0.99), of_all(times.max())]
 }
 
 fn row(text: &mut String, name: &str, columns: &[String; 5]) -> std::fmt::Result {
@@ -169,8 +175,6 @@ fn server_rows(text: &mut String, number: usize, server: &ServerOutcome) -> std:
 
 #[cfg(test)]
 mod tests {
-    use perf::units::Nanos;
-
     use super::*;
 
     #[test]
@@ -180,5 +184,6 @@ mod tests {
         assert_eq!([p95.as_str(), p99.as_str()], ["-", "-"]);
         assert!([p50, max].iter().all(|time| time.starts_with('5')));
         assert!(!of(100).contains(&"-".to_owned()));
+        assert_eq!(of(0), ["-"; 5]);
     }
 }

@@ -19,8 +19,10 @@ pub(super) struct Simulated {
 pub(super) struct LoadPoint {
     pub(super) offered_per_s: f64,
     pub(super) per_s: f64,
-    pub(super) mean: Nanos,
-    pub(super) p95: Nanos,
+    /// `None` where nothing that was due was answered.
+    pub(super) mean: Option<Nanos>,
+    pub(super) p95: Option<Nanos>,
+    pub(super) keeps_up: bool,
     pub(super) processor: f64,
     pub(super) disk: f64,
 }
@@ -33,10 +35,26 @@ impl LoadPoint {
         Self {
             offered_per_s,
             per_s: outcome.per_s,
-            mean: outcome.response_time.mean(),
-            p95: outcome.response_time.quantile(0.95),
+            mean: outcome.response_mean(),
+            p95: outcome.response_mean().map(|_| outcome.response_time.quantile(0.95)),
+            keeps_up: outcome.keeps_up,
             processor: mean(|server| server.processor_utilization),
             disk: mean(|server| server.disk_utilization),
         }
     }
+}
+
+/// What to know of the response times where the rate did not come.
+pub(super) fn shortfall(simulated: &Simulated) -> Option<String> {
+    let Simulated { topology, outcome, .. } = simulated;
+    let rate = topology.workload.rate.filter(|_| !outcome.keeps_up)?;
+    let given_up = match outcome.given_up {
+        0 => String::new(),
+        count => format!(", {count} operations never started"),
+    };
+    Some(format!(
+        "the rate was not kept: of {rate} operations/s {:.1} came{given_up}; response times depend \
+         on how long is simulated",
+        outcome.per_s
+    ))
 }

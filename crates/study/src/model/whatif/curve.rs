@@ -81,8 +81,10 @@ fn simulated(
         let note = |why: &String| format!("no simulation {when} the change, {what}: {why}");
         run.map_err(|why| page.note("no-simulation", &note(&why), "")).ok()
     };
-    let is_below = edge_per_s.is_none_or(|edge| per_s < FULL * edge);
-    let at_rate = is_below.then(|| run(Load::Rate(per_s), per_s, "at the rate")).flatten();
+    // Callers that are too few do not reach it either.
+    let is_reached =
+        full.response_us.is_some() && edge_per_s.is_none_or(|edge| per_s < FULL * edge);
+    let at_rate = is_reached.then(|| run(Load::Rate(per_s), per_s, "at the rate")).flatten();
     let full = full_per_s.and_then(|saturation| {
         let callers = callers.unwrap_or_else(|| enough(&server, saturation));
         run(Load::Callers(callers), saturation, "at the saturation")

@@ -25,7 +25,7 @@ pub(super) fn page(
     saved: &SavedPath,
     warnings: &[Warning],
 ) -> Result<Page, Failure> {
-    let found = found(args, saved);
+    let found = found(args, saved)?;
     let measured = measured_at(saved, &found);
     let before = measured.map_or(found, |mib_per_s| found.calibrated(mib_per_s));
     let after = before.changed(&args.changes).map_err(refused)?;
@@ -66,12 +66,23 @@ pub(super) fn page(
     Ok(page)
 }
 
+/// A round trip was not measured more exactly than this.
+const ROUND_TRIP_SURE: f64 = 1.1;
+
 /// The path of the record, with what was given of it.
-fn found(args: &WhatIf, saved: &SavedPath) -> PathCase {
+fn found(args: &WhatIf, saved: &SavedPath) -> Result<PathCase, Failure> {
     let mut found = saved.case();
+    let latency = args.latency.unwrap_or(Nanos::ZERO);
+    if 2.0 * latency.as_micros_f64() > ROUND_TRIP_SURE * saved.round_trip_us {
+        let measured = span(saved.round_trip_us);
+        return Err(Failure::usage(
+            format!("--latency {latency}: twice that is more than the round trip of {measured}"),
+            "the latency of one way, as the path had it while it was measured",
+        ));
+    }
     found.transfer.outstanding = args.outstanding.unwrap_or(found.transfer.outstanding);
     found.latency_us = args.latency.map_or(found.latency_us, Nanos::as_micros_f64);
-    found
+    Ok(found)
 }
 
 /// What the record has of such calls.

@@ -41,6 +41,7 @@ pub(super) fn page(args: &WhatIf, observed: &[SweepPoint]) -> Result<Page, Failu
         page.note("beyond-the-sweep", &note, "runs with more calls outstanding");
     }
     page.text.insert_str(0, &table.text());
+    page.falls(&best);
     page.systematic(&best.fitted);
     page.unidentified(best.unidentified());
     Ok(page)
