@@ -67,6 +67,7 @@ mod touches;
 mod trail;
 mod turns;
 mod upper;
+mod verifiers;
 
 use std::collections::HashMap;
 use std::pin::pin;

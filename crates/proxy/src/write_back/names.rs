@@ -108,6 +108,11 @@ impl Names {
         known.values_mut().filter(ends).map(|named| &mut named.left)
     }
 
+    /// Whether something has a name here that has not left the overlay.
+    pub(crate) fn has_some_ours(&self) -> bool {
+        self.table.from(0).any(|(_, named)| named.left.is_none())
+    }
+
     pub(crate) fn are_free(&self) -> bool {
         self.table.listed.is_empty()
     }

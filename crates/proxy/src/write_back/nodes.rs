@@ -17,6 +17,7 @@ use super::names::{Named, Names};
 use super::record::{Change, Made};
 use super::rights::{Rights, Who, by_mode};
 use super::trail::Trail;
+use super::verifiers::{Begun as Listing, Verifier};
 
 /// Nodes that are retained when nothing of them is on its way any more: some 500 bytes each.
 pub(super) const RETAINED_MAX: usize = 1 << 15;
@@ -93,8 +94,8 @@ pub(crate) struct Node {
     pub(crate) names_left: u64,
     /// With what they left that are forgotten: a listing from before may not go on.
     names_forgotten: u64,
-    /// The cookie verifier of the origin's last reply.
-    pub(crate) listed: Option<[u8; 8]>,
+    /// The cookie verifier of the origin's last reply, and what clients got for it.
+    pub(crate) listed: Option<(Verifier, Verifier)>,
     /// When a client was given a part of a listing last that was not the end.
     pub(crate) listed_at: Option<Instant>,
     pub(crate) target: Option<Bytes>,
@@ -361,26 +362,18 @@ impl Node {
         }
     }
 
-    /// The cookie verifier of a listing that has begun with so many, from the origin's or back. It
-    /// has the lowest 16 bits of their number.
-    pub(crate) fn verifier(names_left: u64, mut verifier: [u8; 8]) -> [u8; 8] {
-        let [.., high, low] = names_left.to_be_bytes();
-        verifier[6] ^= high;
-        verifier[7] ^= low;
-        verifier
+    /// With which [`Self::names_left`] a listing goes on. None: it may not, since names that it has
+    /// passed by are forgotten.
+    pub(crate) fn listing(&self, begun: Listing) -> Option<u64> {
+        let is_of_now = self.listed.is_none_or(|(origin, _)| origin != begun.origin);
+        let plain = if is_of_now { self.names_left } else { 0 };
+        let begun = begun.names_left.unwrap_or(plain);
+        (self.names_forgotten..=self.names_left).contains(&begun).then_some(begun)
     }
 
-    /// With which [`Node::names_left`] a listing has begun that has this verifier, if that can be
-    /// reported; as of now otherwise. None: it may not go on.
-    pub(crate) fn listing(&self, verifier: [u8; 8]) -> Option<u64> {
-        let is_of = |listed: &[u8; 8]| listed[..6] == verifier[..6];
-        let Some(listed) = self.listed.filter(is_of) else { return Some(self.names_left) };
-        let begun = [listed[6] ^ verifier[6], listed[7] ^ verifier[7]];
-        let [.., high, low] = self.names_left.to_be_bytes();
-        let since = u16::from_be_bytes([high, low]).wrapping_sub(u16::from_be_bytes(begun));
-        // One that is ahead of us is of another life.
-        let begun = self.names_left.checked_sub(u64::from(since))?;
-        (begun >= self.names_forgotten).then_some(begun)
+    /// Whether a listing that begins now may have names to skip that the origin tells later.
+    pub(crate) fn skips_names(&self) -> bool {
+        self.names_left > 0 || self.names.as_ref().is_some_and(Names::has_some_ours)
     }
 
     /// What clients see when the origin returns this, in reply to a call of `epoch`.
@@ -596,19 +589,25 @@ pub(super) mod tests {
 
     #[test]
     fn a_listing_is_of_the_names_with_which_it_began_however_many_have_left() {
-        let (mut node, verifier) = (met(), [9; 8]);
-        node.listed = Some(verifier);
+        let (mut node, origin) = (met(), [9; 8]);
         node.names_left = 200_000;
-        let listing = |node: &Node, begun| node.listing(Node::verifier(begun, verifier));
-        for begun in [200_000, 199_999, 200_000 - 0xffff] {
+        let listing = |node: &Node, names_left| {
+            node.listing(Listing { origin, names_left: Some(names_left) })
+        };
+        for begun in [200_000, 199_999, 1] {
             assert_eq!(listing(&node, begun), Some(begun));
         }
+        let plain = Listing { origin, names_left: None };
+        assert_eq!(node.listing(plain), Some(200_000), "of a client of version 2, say");
+        node.listed = Some((origin, origin));
+        assert_eq!(node.listing(plain), Some(0));
         node.names_forgotten = 199_999;
         assert_eq!(listing(&node, 199_999), Some(199_999));
         assert_eq!(listing(&node, 199_998), None, "what it has passed by is forgotten");
+        assert_eq!(node.listing(plain), None);
         node.names_left = 3;
         node.names_forgotten = 0;
-        assert_eq!(listing(&node, 4), None, "of another life");
+        assert_eq!(listing(&node, 4), None, "the node was another one");
         let at = Instant::EPOCH;
         let named = Named { child: None, number: 1, is_pending: false, at, left: Some(3) };
         assert!(named.is_in(2) && !named.is_in(3) && !named.is_in(200_000));

@@ -72,7 +72,7 @@ impl<S: Store> WriteBack<S> {
             ..Limits::default()
         };
         let journal = Journal::new(&set, boot, Some(&held.found), limits);
-        let mut state = State::new(journal, set.id, records_max);
+        let mut state = State::new(journal, set.id, records_max, clock.since_1970());
         state.order.ignores = options.mistake == Some(Mistake::AnyOrder);
         let (root, verifier) = (store.root(), aliases::verifier(&set.id));
         let mark = aliases::mark(&set.id);

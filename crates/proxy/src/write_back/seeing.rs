@@ -8,9 +8,9 @@ use server::types::{Access, Attr, Caller, FileKind, Handle, Status};
 
 use super::extents::Extents;
 use super::names::Table;
-use super::nodes::Node as DirNode;
 use super::state::State;
 use super::touches::named;
+use super::verifiers::{Begun, Verifier};
 use super::{Inner, lease};
 
 /// Cookies of names that are served from here; the origin's are smaller, or a listing fails. Those
@@ -78,8 +78,12 @@ struct Listing {
     names: Arc<Table>,
     /// They are all that there are.
     is_all: bool,
-    /// As of this many, see [`DirNode::names_left`].
+    /// As of this many, see `Node::names_left` of the overlay.
     names_left: u64,
+    /// The origin's verifier with which it goes on.
+    origin: Verifier,
+    /// It has names to skip, and goes on in this life alone.
+    skips: bool,
 }
 
 impl<S: Store> Inner<S> {
@@ -457,37 +461,44 @@ impl<S: Store> Inner<S> {
 
     /// How a listing goes on from here. None: it may not go on from this cookie.
     fn listing(&self, id: &Handle, from: ListFrom) -> Option<Listing> {
-        let mut state = self.state.lock();
-        let (now, is_away) = (self.now(), state.is_away);
-        // A cookie of ours is of names that were here.
-        let nothing = |names_left| {
-            let nothing = || Listing { names: Arc::default(), is_all: false, names_left };
-            (from.cookie < OURS).then(nothing)
+        let state = &mut *self.state.lock();
+        let (now, is_away, is_first) = (self.now(), state.is_away, from.cookie == 0);
+        let begun = match is_first {
+            true => Begun { origin: from.verifier, names_left: None },
+            false => state.verifiers.find(from.verifier)?,
         };
-        let Some(node) = state.nodes.find_mut(id) else { return nothing(0) };
-        let is_first = from.cookie == 0;
+        let skips = begun.names_left.is_some();
+        let (names, origin) = (Arc::default(), begun.origin);
+        let mut listing = Listing { names, is_all: false, names_left: 0, origin, skips };
+        // A cookie of ours is of names that were here.
+        let is_theirs = from.cookie < OURS;
+        let Some(node) = state.nodes.find_mut(id) else {
+            // What it has skipped was forgotten with the node.
+            return Some(listing).filter(|_| is_theirs && !skips);
+        };
         if is_first {
             node.end_names(now);
+            listing.skips = node.skips_names();
         }
-        let names_left = match is_first || from.cookie >= ALL {
+        listing.names_left = match is_first || from.cookie >= ALL {
             true => node.names_left,
-            false => node.listing(from.verifier)?,
+            false => node.listing(begun)?,
         };
         let is_unmade = node.origin.is_none();
         let Some(names) = &node.names else {
-            let all = Listing { names: Arc::default(), is_all: true, names_left };
-            return if is_unmade { Some(all) } else { nothing(names_left) };
+            listing.is_all = is_unmade;
+            return Some(listing).filter(|_| is_unmade || is_theirs);
         };
         let can_all = is_unmade || names.is_complete;
         let is_fresh = is_unmade || is_away || node.is_answered_here(now);
         // A listing goes on as it has begun.
-        let is_all = if is_first { can_all && is_fresh } else { from.cookie >= ALL };
-        if is_all && !can_all {
+        listing.is_all = if is_first { can_all && is_fresh } else { from.cookie >= ALL };
+        if listing.is_all && !can_all {
             return None;
         }
-        let names = names.now();
+        listing.names = names.now();
         node.used = now;
-        Some(Listing { names, is_all, names_left })
+        Some(listing)
     }
 
     /// Where no page of the origin's is in a listing, which would say it.
@@ -506,15 +517,13 @@ impl<S: Store> Inner<S> {
         caller: &Caller,
         id: &Handle,
         from: ListFrom,
-        &Listing { ref names, names_left, .. }: &Listing,
+        listing: &Listing,
         sink: Sink<'_>,
     ) -> Result<Looked<Listed>, Status> {
         let origin = self.there(id)?;
         let epoch = self.epoch();
-        let from = match from.cookie {
-            0 => from,
-            _ => ListFrom { verifier: DirNode::verifier(names_left, from.verifier), ..from },
-        };
+        let &Listing { ref names, names_left, .. } = listing;
+        let there = ListFrom { verifier: listing.origin, ..from };
         let mut is_ambiguous = false;
         let mut each = |entry: Entry<'_>| {
             is_ambiguous |= entry.cookie >= OURS;
@@ -533,25 +542,42 @@ impl<S: Store> Inner<S> {
             let fileid = node.map_or_else(fileid, |node| node.attr.fileid);
             sink(Entry { fileid, node, ..entry })
         };
-        let Looked { attr, result } = self.store.list(caller, &origin, from, &mut each).await;
+        let Looked { attr, result } = self.store.list(caller, &origin, there, &mut each).await;
         if is_ambiguous {
             // Its names would be passed over.
             return Err(Status::ServerFault);
         }
         let attr = attr.map(|attr| self.tell(id, attr, epoch));
         let result = result.map(|listed| {
-            if let Some(node) = self.state.lock().nodes.find_mut(id) {
-                node.listed = Some(listed.verifier);
-            }
-            let verifier = DirNode::verifier(names_left, listed.verifier);
+            let verifier = self.verifier_of(id, listing, listed.verifier, from.verifier);
             Listed { verifier, ..listed }
         });
         Ok(Looked { attr, result })
     }
 
+    /// The verifier with which a listing goes on that the origin has given this one for, in the
+    /// place of the last.
+    fn verifier_of(
+        &self,
+        id: &Handle,
+        &Listing { names_left, skips, .. }: &Listing,
+        origin: Verifier,
+        last: Verifier,
+    ) -> Verifier {
+        let state = &mut *self.state.lock();
+        let begun = Begun { origin, names_left: skips.then_some(names_left) };
+        let node = state.nodes.find_mut(id);
+        let others = node.as_ref().and_then(|node| node.listed).map_or(last, |(_, given)| given);
+        let given = state.verifiers.of(begun, [last, others]);
+        if let Some(node) = node {
+            node.listed = Some((origin, given));
+        }
+        given
+    }
+
     /// The names that are served from here, behind this cookie; whether the last was taken.
     fn list_here(&self, id: &Handle, listing: &Listing, from: ListFrom, sink: Sink<'_>) -> bool {
-        let &Listing { ref names, is_all, names_left } = listing;
+        let &Listing { ref names, is_all, names_left, .. } = listing;
         let (after, base) = (from.cookie, if is_all { ALL } else { OURS });
         let state = self.state.lock();
         let node = state.nodes.find(id);

@@ -257,6 +257,42 @@ fn a_listing_that_nobody_has_gone_on_with_for_long_begins_again() {
     });
 }
 
+/// What it has passed by is the origin's by now, and nothing of it is known here.
+#[test]
+fn a_listing_that_has_passed_a_new_name_by_begins_again_when_the_proxy_was_restarted() {
+    for ends_in_order in [false, true] {
+        play(5, None, async move |stage| {
+            let files = Arc::clone(&stage.origin.files);
+            for name in ["a", "b", "c", "d", "e", "f"] {
+                make(&*files, &files.root(), name).await;
+            }
+            let life = stage.begin().await;
+            make(&life.proxy, &life.proxy.root(), "first").await;
+            make(&life.proxy, &life.proxy.root(), "new").await;
+            life.proxy.drained(None).await;
+            let (_, second) = page(&life.proxy, FIRST).await.unwrap();
+            let (_, third) = page(&life.proxy, second).await.unwrap();
+            // The log has noted that the name is there.
+            stage.clock.sleep(Nanos::from_secs(1)).await;
+            if ends_in_order {
+                assert!(life.proxy.end().await);
+            }
+            life.kill();
+            let life = stage.begin().await;
+            let proxy = &life.proxy;
+            for from in [second, third] {
+                assert_eq!(page(proxy, from).await.unwrap_err(), Status::BadCookie);
+            }
+            // One that has begun since goes on, and so does one with nothing to pass by.
+            let (_, second) = page(proxy, FIRST).await.unwrap();
+            page(proxy, second).await.unwrap();
+            life.kill();
+            let life = stage.begin().await;
+            page(&life.proxy, second).await.unwrap();
+        });
+    }
+}
+
 #[test]
 fn a_listing_has_all_names_however_large_the_origins_cookies_are() {
     for (bits, is_listed) in [(1 << 63, true), (0xfffb << 48, true), (0xffff << 48, false)] {

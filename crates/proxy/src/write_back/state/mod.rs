@@ -6,6 +6,7 @@ mod shown;
 
 use std::collections::{HashMap, HashSet};
 use std::num::NonZeroUsize;
+use std::time::Duration;
 
 use bytes::Bytes;
 use log::Journal;
@@ -23,6 +24,7 @@ use super::record::{Change, Entry};
 use super::recover::HeldEntry;
 use super::touches::{Place, file, involved, key, named, names, uses};
 use super::turns::{Claim, Turns};
+use super::verifiers::Verifiers;
 use notes::{Notes, Waiter};
 
 /// Names whose state at the origin is known from a moment ago.
@@ -139,6 +141,8 @@ pub(crate) struct State {
     /// It has ended in order.
     pub(crate) is_over: bool,
     pub(crate) counts: Counts,
+    /// Of listings.
+    pub(crate) verifiers: Verifiers,
     log: [u8; 16],
     records_max: usize,
 }
@@ -147,7 +151,13 @@ pub(crate) struct State {
 pub(crate) type Taken = (u64, oneshot::Receiver<()>);
 
 impl State {
-    pub(crate) fn new(journal: Journal<Waiter>, log: [u8; 16], records_max: usize) -> Self {
+    /// At this time of day.
+    pub(crate) fn new(
+        journal: Journal<Waiter>,
+        log: [u8; 16],
+        records_max: usize,
+        time: Duration,
+    ) -> Self {
         Self {
             journal,
             order: Order::default(),
@@ -169,6 +179,7 @@ impl State {
             is_fenced: false,
             is_over: false,
             counts: Counts::default(),
+            verifiers: Verifiers::new(&log, time),
             log,
             records_max,
         }

@@ -121,6 +121,8 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use log::frame::{self, Frame};
     use log::journal::Begin;
     use log::{Journal, Limits, Set};
@@ -135,7 +137,8 @@ mod tests {
 
     fn state() -> State {
         let set = Set { id: ID, bytes: vec![16 << 20] };
-        let mut state = State::new(Journal::new(&set, [0; 16], None, Limits::default()), ID, 9);
+        let journal = Journal::new(&set, [0; 16], None, Limits::default());
+        let mut state = State::new(journal, ID, 9, Duration::ZERO);
         noted(&mut state);
         for number in [8, 9] {
             state.journal.hold(key(number), number, 1);
