@@ -2,14 +2,13 @@
 //!
 //! ```text
 //!   LOG             changes on their way
-//!   LOG.state       the path of the state directory by which files are named in it
+//!   LOG.state       which state directory names files in it (`log_state.rs`)
 //!   LOG.conflicts   a line for each conflict
 //!   LOG.refused     what clients have written, and the origin refuses for good
 //! ```
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,6 +29,7 @@ use server::store::dir::write_log::{Alone, LogError, LogTrouble, Peek};
 use server::types::{Caller, Status};
 
 use crate::exit::Failure;
+use crate::log_state::{self, Named};
 use crate::mounts::settings::Settings;
 use crate::signals::Interrupts;
 use crate::state::State;
@@ -64,7 +64,7 @@ pub struct Opened {
     pub summary: String,
 }
 
-fn beside(log: &Path, suffix: &str) -> PathBuf {
+pub(crate) fn beside(log: &Path, suffix: &str) -> PathBuf {
     let mut name = log.to_owned().into_os_string();
     name.push(suffix);
     PathBuf::from(name)
@@ -118,7 +118,8 @@ pub async fn open(
     let log = Log::of_file(alone, path).map_err(unusable)?;
     let changes = log.held().changes();
     let state_path = fs::canonicalize(state.path()).map_err(|cause| no_state(path, &cause))?;
-    check_state(path, &state_path, changes)?;
+    let named = Named::at(state_path)?;
+    log_state::check(path, &named, changes)?;
     let aliases = Aliases::open(state.path()).map_err(|why| {
         Failure::environment(why, "another --state DIR, if nothing is in the log")
     })?;
@@ -133,7 +134,7 @@ pub async fn open(
     let opened = WriteBack::open(clock, remote, Arc::new(aliases), log, options);
     let store = opened.await.map_err(|error| cannot_open(&error, path, uid))?;
     // Nothing is answered before: what is in the log is named by that state.
-    if let Err(cause) = remember_state(path, &state_path) {
+    if let Err(cause) = log_state::remember(path, &named) {
         store.end().await;
         return Err(no_state(path, &cause));
     }
@@ -214,34 +215,6 @@ fn about_refusal(status: Status, uid: u32) -> String {
     advice.to_owned()
 }
 
-/// Files are named in the log by what lies in the state directory: it is to be the same one each
-/// time, as long as the log holds anything.
-fn check_state(log: &Path, state: &Path, changes: usize) -> Result<(), Failure> {
-    if changes == 0 {
-        return Ok(());
-    }
-    let changes = counted(changes, "change");
-    let holds = |by: String| format!("the log {} holds {changes} of files {by}", log.display());
-    match state_of(log)? {
-        Some(before) if before == state => Ok(()),
-        Some(before) => {
-            let (before, state) = (before.display(), state.display());
-            let by = format!("that are named by the state in {before}, not {state}");
-            Err(Failure::environment(holds(by), "the same --state and port as before"))
-        }
-        None => {
-            let file = beside(log, ".state");
-            let by =
-                format!("and which state names them stands in {}, which is gone", file.display());
-            Err(Failure::environment(holds(by), AS_IT_WAS))
-        }
-    }
-}
-
-fn remember_state(log: &Path, state: &Path) -> std::io::Result<()> {
-    replace(&beside(log, ".state"), &beside(log, ".state.new"), state.as_os_str().as_bytes())
-}
-
 fn no_state(log: &Path, cause: &std::io::Error) -> Failure {
     let what = format!("{}: {cause}", beside(log, ".state").display());
     Failure::environment(what, "a directory of its own")
@@ -249,7 +222,7 @@ fn no_state(log: &Path, cause: &std::io::Error) -> Failure {
 
 /// Writes a file anew, under another name until it is whole. A loss of power leaves it, too: what is in
 /// the log from now on is of no use without.
-fn replace(path: &Path, new: &Path, bytes: &[u8]) -> std::io::Result<()> {
+pub(crate) fn replace(path: &Path, new: &Path, bytes: &[u8]) -> std::io::Result<()> {
     match fs::remove_file(new) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -266,15 +239,9 @@ fn no_link() -> i32 {
     i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0)
 }
 
-fn state_of(log: &Path) -> Result<Option<PathBuf>, Failure> {
-    const PATH_BYTES_MAX: u64 = 4096;
-    let bytes = read_beside(&beside(log, ".state"), PATH_BYTES_MAX)?;
-    Ok(bytes.map(|bytes| PathBuf::from(std::ffi::OsString::from_vec(bytes))))
-}
-
 /// What a file beside a log has in it, up to so many bytes; none if there is no such file. A link
 /// that somebody has put there is not followed.
-fn read_beside(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>, Failure> {
+pub(crate) fn read_beside(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>, Failure> {
     let wrong = |cause: std::io::Error| {
         let what = format!("{}: {cause}", path.display());
         Failure::environment(what, "as the user whose proxy it is")
@@ -360,11 +327,7 @@ pub fn drain(
         return Err(Failure::usage("--salvage is for logs of directories", "without it"));
     }
     check_is_left(log)?;
-    let Some(state) = state_of(log)? else {
-        let what = format!("{} is not there", beside(log, ".state").display());
-        return Err(Failure::environment(what, AS_IT_WAS));
-    };
-    let state = state_at(&state)?;
+    let state = log_state::opened(log)?;
     let drained = net::runtime::block_on(async { drain_to(log, url, &state, limit).await });
     drained.map_err(|cause| Failure::environment(cause, "raise the limit of open files"))?
 }
@@ -376,18 +339,6 @@ fn check_is_left(log: &Path) -> Result<(), Failure> {
     }
     let what = format!("a proxy has {}, and brings it to the origin by itself", log.display());
     Err(Failure::environment(what, "how far it is: nfskit log status"))
-}
-
-const AS_IT_WAS: &str = "the log where its proxy had it, or LOG.state moved along with it";
-
-/// The state directory of a server that has ended, by its path.
-fn state_at(path: &Path) -> Result<State, Failure> {
-    let (base, port) = (path.parent(), path.file_name().and_then(|name| name.to_str()));
-    let place = base.zip(port.and_then(|port| port.parse().ok()));
-    let what = || format!("{} is no state of a server", path.display());
-    let (base, port) = place.ok_or_else(|| Failure::environment(what(), AS_IT_WAS))?;
-    let taken = |what: String| Failure::environment(what, "end the server that has it");
-    State::open(base, port).map_err(|cause| taken(format!("{}: {cause}", path.display())))
 }
 
 async fn drain_to(
@@ -556,18 +507,6 @@ fn looked_at(log: &Path) -> Result<(Peek, Held), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_log_that_holds_changes_is_for_the_state_that_it_has_had_alone() {
-        let dir = tempfile::tempdir().expect("there is room");
-        let (log, state) = (dir.path().join("log"), dir.path().join("state"));
-        assert!(check_state(&log, &state, 0).is_ok(), "a new one");
-        assert!(check_state(&log, &state, 1).is_err(), "it was moved without what says which");
-        remember_state(&log, &state).expect("there is room");
-        assert!(check_state(&log, &state, 1).is_ok());
-        assert!(check_state(&log, dir.path(), 1).is_err());
-        assert!(check_state(&log, dir.path(), 0).is_ok());
-    }
 
     #[test]
     fn what_a_drain_has_not_brought_makes_it_fail() {

@@ -22,7 +22,17 @@ pub(super) fn find(state: Option<&Path>) -> Result<[u8; KEY_BYTES], HandlesError
         Some(key) => Ok(key),
         None => make(dir, &path),
     });
-    found.map_err(|error| HandlesError::Key { path: path.display().to_string(), error })
+    found.map_err(|error| of_file(&path, error))
+}
+
+/// The key that lies in the directory, if there is one.
+pub(super) fn stored(dir: &Path) -> Result<Option<[u8; KEY_BYTES]>, HandlesError> {
+    let path = dir.join(NAME);
+    read(&path).map_err(|error| of_file(&path, error))
+}
+
+fn of_file(path: &Path, error: io::Error) -> HandlesError {
+    HandlesError::Key { path: path.display().to_string(), error }
 }
 
 fn read(path: &Path) -> io::Result<Option<[u8; KEY_BYTES]>> {

@@ -87,6 +87,16 @@ impl Handles {
         Ok(Self { seals: of(b'S'), numbers: of(b'H'), table })
     }
 
+    /// What distinguishes the key in a state directory from others, and does not tell it. None:
+    /// there is no key.
+    ///
+    /// # Errors
+    /// [`HandlesError`], which names the file.
+    pub fn key_id(state: &Path) -> Result<Option<[u8; 16]>, HandlesError> {
+        let key = key::stored(state)?;
+        Ok(key.map(|key| mixed(&key, b"id of the key")))
+    }
+
     /// Whether a handle is good after a restart.
     pub fn survive_restart(&self) -> bool {
         self.table.is_stored()
@@ -223,7 +233,9 @@ mod tests {
         assert!(first.survive_restart());
         let ours = origins.map(|origin| first.seal(&origin));
         drop(first);
+        let id = Handles::key_id(dir.path()).unwrap();
         let next = Handles::open(ORIGIN, state).unwrap();
+        assert!(id.is_some() && Handles::key_id(dir.path()).unwrap() == id);
         for (ours, origin) in ours.iter().zip(origins) {
             assert_eq!(next.open_handle(ours), Ok(origin));
         }
@@ -233,7 +245,9 @@ mod tests {
         }
         drop((next, other));
         let elsewhere = tempfile::tempdir().unwrap();
+        assert_eq!(Handles::key_id(elsewhere.path()).unwrap(), None);
         let without = Handles::open(ORIGIN, Some(elsewhere.path())).unwrap();
+        assert_ne!(Handles::key_id(elsewhere.path()).unwrap(), id);
         for ours in &ours {
             assert_eq!(without.open_handle(ours), Err(Status::Stale), "the key is another");
         }
