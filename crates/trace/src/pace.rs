@@ -202,6 +202,8 @@ pub struct Pace {
     last_reply_ns: u64,
     last_reply_frame: u64,
     replies: u64,
+    /// What was waited for until the last reply was work of the server, and no gap.
+    is_work: bool,
     usual_ns: u64,
     /// The last call that was made while none was outstanding, and since when nothing else was.
     lone: Option<(Work, u64)>,
@@ -272,6 +274,12 @@ impl Pace {
         self.outstanding_max = self.outstanding_max.max(self.load.calls);
     }
 
+    /// Whether what the last reply was waited for is its work's: not a repair of the network, nor
+    /// a server that stood still. Of the first that is not known yet.
+    pub(super) const fn is_work(&self) -> bool {
+        self.is_work
+    }
+
     pub(super) const fn last_reply_ns(&self) -> u64 {
         self.last_reply_ns
     }
@@ -297,9 +305,12 @@ impl Pace {
         self.advance(now);
         let silent = now.saturating_sub(self.last_reply_ns);
         let is_gap = self.is_gap(silent);
-        self.attribute(work, is_gap, silent);
+        let cause = self.cause(silent);
+        let is_work = self.attribute(work, is_gap, silent);
+        self.is_work = is_work && (self.replies > 0 || work.is_sync());
         if is_gap {
-            self.keep(self.gap(now, frame, self.cause(silent)));
+            self.is_work &= cause != Cause::SilentServer;
+            self.keep(self.gap(now, frame, cause));
         }
         if self.replies > 0 {
             // One that is far off moves the usual distance by no more than another.
@@ -366,7 +377,8 @@ impl Pace {
 
     /// What the time since the last reply went for, now that one of this work came. Whatever is
     /// lost or stopped on the network holds up what is behind it, be calls outstanding or not.
-    fn attribute(&mut self, work: Work, is_gap: bool, silent: u64) {
+    /// False where it went for repairs, or is not known.
+    fn attribute(&mut self, work: Work, is_gap: bool, silent: u64) -> bool {
         let Shares { mut none, arriving, postponed, one, more, commit, zero, .. } = self.silence;
         let waited = &mut self.waited;
         let mut busy = one + more;
@@ -391,8 +403,10 @@ impl Pace {
                 waited.postponed += postponed;
                 waited.arriving += arriving;
                 waited.works[work as usize] += busy;
+                return true;
             }
         }
+        false
     }
 
     /// Calls will not be answered any more, as far as the capture shows.

@@ -155,21 +155,23 @@ fn slow_server(evidence: &Evidence, share: &str) -> String {
         return format!("{slow}, with at most {} calls outstanding", evidence.outstanding_max);
     }
     let main = evidence.main();
-    let (each, took) = (name(main), shown(evidence, evidence.work(main).median_ns));
-    format!("{slow}, with one call outstanding at a time, {each}s of {took} at the median")
+    let (each, took) = (name(main), shown(evidence, evidence.work(main).mean_ns));
+    format!("{slow}, with one call outstanding at a time, {each}s of {took} on average")
 }
 
 fn slow_commit(evidence: &Evidence, share: &str) -> String {
-    let each = ns(evidence.work(Work::Commit).median_ns);
-    format!("the server's disk is slow: {share} is spent waiting for COMMIT, {each} each")
+    let each = ns(evidence.work(Work::Commit).mean_ns);
+    format!(
+        "the server's disk is slow: {share} is spent waiting for COMMIT, {each} each on average"
+    )
 }
 
 fn slow_stable_write(evidence: &Evidence, share: &str) -> String {
     let writes = evidence.work(Work::StableWrite);
-    let (size, each) = (bytes(writes.bytes / writes.calls.max(1)), ns(writes.median_ns));
+    let (size, each) = (bytes(writes.bytes / writes.calls.max(1)), ns(writes.mean_ns));
     format!(
         "the server's disk is slow: {share} is spent waiting for stable WRITEs (FILE_SYNC) of \
-         {size}, {each} each"
+         {size}, {each} each on average"
     )
 }
 
@@ -352,7 +354,11 @@ fn calls(evidence: &Evidence, work: Work, numbers: &WorkNumbers) -> String {
     let each = bytes(numbers.bytes / numbers.calls);
     let of = if numbers.bytes > 0 { format!(" of {each}") } else { String::new() };
     let time = shown(evidence, numbers.median_ns);
-    format!("{}{of} in {time}", counted(numbers.calls, name(work)))
+    // A few that are long, or two kinds in one: the median is what none of the time goes for.
+    let is_uneven = numbers.mean_ns >= 2 * numbers.median_ns.max(1);
+    let mean =
+        if is_uneven { format!(" ({} on average)", ns(numbers.mean_ns)) } else { String::new() };
+    format!("{}{of} in {time}{mean}", counted(numbers.calls, name(work)))
 }
 
 fn round_trip(evidence: &Evidence) -> String {
@@ -559,7 +565,7 @@ mod tests {
         const RTT_NS: u64 = 500_000;
         let mut evidence =
             Evidence { server_ack_ns: Some((RTT_NS, RTT_NS)), ..Evidence::default() };
-        let reads = WorkNumbers { calls: 100, bytes: 1 << 20, median_ns: RTT_NS };
+        let reads = WorkNumbers { calls: 100, bytes: 1 << 20, median_ns: RTT_NS, mean_ns: RTT_NS };
         evidence.works[Work::Read as usize] = reads;
         evidence.waited.works[Work::Read as usize] = 100 * RTT_NS;
         evidence.sides[1] = SideNumbers { cut, ..SideNumbers::default() };

@@ -22,6 +22,9 @@ pub struct WorkNumbers {
     pub calls: u64,
     pub bytes: u64,
     pub median_ns: u64,
+    /// Of those that waited for nothing that is counted for itself: their sum is what the time goes
+    /// for, however unlike they are.
+    pub mean_ns: u64,
 }
 
 /// What one end has sent.
@@ -154,6 +157,7 @@ impl Evidence {
                 calls: work.calls,
                 bytes: work.bytes,
                 median_ns: work.latency.quantile(0.5).as_nanos(),
+                mean_ns: work.mean_ns(),
             }),
             stop_and_wait: pair.pace.stop_and_wait(),
             outstanding_max: pair.pace.outstanding_max,
@@ -264,14 +268,14 @@ impl Evidence {
         }
     }
 
-    /// Of what a call of this work takes, the part that is not the server's, of 1.
+    /// Of what calls of this work take together, the part that is not the server's, of 1.
     pub fn way_share(&self, work: Work) -> f64 {
         let Relayed { calls, whole_ns, behind_ns } = self.relayed_works[work as usize];
         if calls > 0 {
             // What it takes behind a relay was captured.
             return 1.0 - share(behind_ns, whole_ns).min(1.0);
         }
-        let whole_ns = self.work(work).median_ns + self.client_end_ns();
+        let whole_ns = self.work(work).mean_ns + self.client_end_ns();
         share(self.network_ns(work), whole_ns).min(1.0)
     }
 

@@ -260,7 +260,8 @@ impl<'e> Shares<'e> {
         // From the first byte of a message to its last, which a response time leaves out.
         let stretch_ns = heavier(evidence).stretch_ns / evidence.work(main).calls.max(1);
         let network = evidence.way_share(main);
-        let in_server_ns = response_ns.saturating_sub(evidence.network_ns(main));
+        let mean_ns = evidence.work(main).mean_ns + evidence.client_end_ns();
+        let in_server_ns = mean_ns.saturating_sub(evidence.network_ns(main));
         Self {
             evidence,
             all,
@@ -539,7 +540,7 @@ mod tests {
     fn writes(median_ns: u64) -> Evidence {
         let mut evidence = Evidence { relay_ns: Some(20_080_000), ..Evidence::default() };
         evidence.works[Work::Write as usize] =
-            WorkNumbers { calls: 256, bytes: 256 << 15, median_ns };
+            WorkNumbers { calls: 256, bytes: 256 << 15, median_ns, mean_ns: median_ns };
         let mut waited = Waited { recovery: 40_000_000, ..Waited::default() };
         waited.works[Work::Write as usize] = 5_760_000_000;
         evidence.waited = waited;
@@ -558,7 +559,7 @@ mod tests {
     fn stable_writes() -> Evidence {
         let mut evidence = Evidence::default();
         let median_ns = 40_000_000;
-        let writes = WorkNumbers { calls: 100, bytes: 100 << 13, median_ns };
+        let writes = WorkNumbers { calls: 100, bytes: 100 << 13, median_ns, mean_ns: median_ns };
         evidence.works[Work::StableWrite as usize] = writes;
         evidence.waited.works[Work::StableWrite as usize] = 100 * median_ns;
         evidence.stop_and_wait = Some(1.0);

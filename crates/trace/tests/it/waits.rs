@@ -44,6 +44,14 @@ impl Tape {
         self.says(at + response_ns, port, &Rpc::Nothing { xid: self.xid });
     }
 
+    /// A stable WRITE that is answered after so long.
+    fn written(&mut self, at: u64, port: u16, response_ns: u64) {
+        self.xid += 1;
+        let (xid, bytes) = (self.xid, 32 << 10);
+        self.says(at, port, &Rpc::Write { xid, bytes });
+        self.says(at + response_ns, port, &Rpc::Written { xid, bytes });
+    }
+
     fn captured(&self) -> Vec<(u64, Vec<u8>)> {
         let mut events = self.events.clone();
         events.sort_by_key(|event| event.0);
@@ -147,6 +155,38 @@ fn one_call_at_a_time_is_the_servers_where_it_takes_most_of_each_and_the_clients
     // The same of a server that answers within four round trips.
     let (diagnosis, ..) = one_by_one(MS * 2 / 5).judged();
     assert_eq!(verdict(&diagnosis), Some((Suspect::OneOutstanding, Certainty::Sure)));
+}
+
+/// Calls one after the other, of which nine of 20 take so long: a file half of which is in the
+/// server's memory. And such WRITEs.
+fn two_kinds(long_ns: u64, is_write: bool) -> Tape {
+    let (mut tape, mut at) = (Tape::default(), 0);
+    for number in 0..400 {
+        let response_ns = if number % 20 < 9 { long_ns } else { MS / 5 };
+        match is_write {
+            true => tape.written(at, 900, response_ns),
+            false => tape.other(at, 900, response_ns),
+        }
+        at += response_ns + MS / 20;
+    }
+    tape
+}
+
+#[test]
+fn where_fewer_than_half_of_the_calls_take_most_of_the_time_it_is_they_that_are_waited_for() {
+    let of = |long_ns, is_write| {
+        let (diagnosis, ..) = two_kinds(long_ns, is_write).judged();
+        let suspect = verdict(&diagnosis).unwrap().0;
+        (suspect, share_of(&diagnosis, suspect))
+    };
+    let (suspect, share) = of(60 * MS, false);
+    assert_eq!(suspect, Suspect::SlowServer);
+    assert!(share > 0.95, "{share}");
+    let (suspect, share) = of(60 * MS, true);
+    assert_eq!(suspect, Suspect::SlowStableWrite);
+    assert!(share > 0.95, "{share}");
+    assert_eq!(of(MS / 5, false).0, Suspect::OneOutstanding);
+    assert_eq!(of(MS / 5, true).0, Suspect::OneOutstanding);
 }
 
 #[test]
