@@ -7,6 +7,7 @@
 use std::net::IpAddr;
 
 use super::failures::Failures;
+use super::late::Hung;
 use super::pace::Pace;
 use super::postponed::Postponed;
 use super::rtt::Rtt;
@@ -51,6 +52,7 @@ pub struct Pair {
     pub sides: [OneSide; 2],
     pub syncs: Syncs,
     pub udp: Repeats,
+    pub hung: Hung,
     pub relay: Relay,
     /// Calls whose times are not known, because the capture has lost an end of them.
     pub untimed: u64,
@@ -274,7 +276,9 @@ impl Pair {
         };
         let ns = latency.as_nanos();
         worked.latency.record(ns);
-        if self.pace.is_work() {
+        if self.pace.was_late() {
+            self.hung.count(ns, transaction.call_frame, true);
+        } else if self.pace.is_work() {
             worked.plain.0 += 1;
             worked.plain.1 += ns;
         }

@@ -6,7 +6,7 @@ use trace::verdict::{
     CALLS_MIN, Diagnosis, Doubt, Evidence, Finding, SHARE_MIN, SideNumbers, Suspect, WorkNumbers,
     is_cut_too_much, nominal_rate, unknown_share,
 };
-use trace::{Repeats, Syncs, Work};
+use trace::{Hung, Repeats, Syncs, Work};
 use wire::nfs3::NfsStat3;
 
 use crate::amounts::bytes;
@@ -106,6 +106,7 @@ pub(super) fn sentence(evidence: &Evidence, found: &Finding) -> String {
     let share = &*format!("{:.0} % of the time{}", found.share * 100.0, of(evidence));
     match found.suspect {
         Suspect::NoReply => no_reply(evidence, share),
+        Suspect::HangingCalls => hanging(evidence, share),
         Suspect::SlowCommit => slow_commit(evidence, share),
         Suspect::SlowStableWrite => slow_stable_write(evidence, share),
         Suspect::SmallSyncs => small_syncs(evidence, share),
@@ -147,6 +148,24 @@ fn no_reply(evidence: &Evidence, share: &str) -> String {
         "the server answers no more: {calls} no reply, and nothing was answered in the last \
          {for_ns} of the capture, {share}"
     )
+}
+
+fn hanging(evidence: &Evidence, share: &str) -> String {
+    let Hung { calls, unanswered, longest_ns, .. } = evidence.hung;
+    let (hang, longest) = (if calls == 1 { "hangs" } else { "hang" }, ns(longest_ns));
+    let never =
+        if unanswered > 0 { format!(", {unanswered} without a reply") } else { String::new() };
+    format!(
+        "{} {hang} while the server answers others: {longest} at the longest{never}; {share} passes \
+         with no other outstanding",
+        counted(calls, "call")
+    )
+}
+
+fn longest(evidence: &Evidence) -> String {
+    let Hung { longest_ns, frame, is_answered, .. } = evidence.hung;
+    let end = if is_answered { "was answered after" } else { "has had no reply for" };
+    format!("the call in frame {frame} {end} {}", ns(longest_ns))
 }
 
 fn slow_server(evidence: &Evidence, share: &str) -> String {
@@ -252,6 +271,7 @@ pub(super) fn grounds(evidence: &Evidence, found: &Finding) -> Vec<String> {
         Suspect::SlowCommit | Suspect::SlowStableWrite => vec![synced(evidence)],
         Suspect::SmallSyncs => vec![synced(evidence), synced_small(evidence)],
         Suspect::Loss => vec![lost(evidence)],
+        Suspect::HangingCalls => vec![longest(evidence)],
         Suspect::Stalls if evidence.clients > 1 => vec![stalled(evidence)],
         Suspect::SlowServer if evidence.udp.had_arrived() => retransmitted(evidence),
         Suspect::Retransmission => retransmitted(evidence),
@@ -481,6 +501,10 @@ pub(super) fn advice(evidence: &Evidence, suspect: Suspect) -> &'static str {
         Suspect::NoReply => {
             "whether the server lives (nfskit ping, rpcinfo), and what its threads wait for: its \
              disks, its log, a lock (dmesg of both; a thread in state D)"
+        }
+        Suspect::HangingCalls => {
+            "what that call is for: its file, lock or directory, and the disk or tier below it; what \
+             the server's thread waits for (dmesg, a thread in state D)"
         }
         Suspect::SlowCommit => {
             "a disk that is stable sooner: NVMe, a log on one, a cache with a battery; the same \

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::flows::Flows;
+use crate::late::Hung;
 use crate::pace::{Cause, Gap, Pace, Waited};
 use crate::pair::{Hosts, Pair, Relayed, Repeats, Syncs};
 use crate::rtt::RttOf;
@@ -83,6 +84,7 @@ pub struct Evidence {
     pub sides: [SideNumbers; 2],
     pub syncs: Syncs,
     pub udp: Repeats,
+    pub hung: Hung,
     /// Of the server, with all of its clients.
     pub stalls: Stalls,
     pub server_ns: u64,
@@ -192,6 +194,7 @@ impl Evidence {
             }),
             syncs: pair.syncs,
             udp: pair.udp,
+            hung: pair.hung,
             stalls: service.stalls,
             server_ns: service.pace.waited.all(),
             clients: 1,

@@ -100,9 +100,11 @@ fn certainty(first: &Finding, doubts: &[Doubt]) -> Certainty {
     certainty
 }
 
-/// Whether something was seen as often. What lasts until the end cannot happen twice.
+/// Whether something was seen as often. What lasts until the end cannot happen twice, and a call
+/// that hangs hardly ends.
 fn is_seen(found: &Finding, events: u64) -> bool {
-    found.suspect == Suspect::NoReply || found.events >= events
+    let lasts = matches!(found.suspect, Suspect::NoReply | Suspect::HangingCalls);
+    lasts || found.events >= events
 }
 
 /// Whether the capture is whole.
@@ -154,7 +156,7 @@ fn against(evidence: &Evidence, first: &Finding, second: Option<&Finding>) -> Ve
     }
     // Who waits for nothing does not work, either way.
     if share(evidence.failed, evidence.replies()) > REFUSED_MIN
-        && !matches!(first.suspect, Suspect::IdleClient | Suspect::NoReply)
+        && !matches!(first.suspect, Suspect::IdleClient | Suspect::NoReply | Suspect::HangingCalls)
     {
         doubts.push(Doubt::Failed);
     }
@@ -297,6 +299,7 @@ impl<'e> Shares<'e> {
                 share(self.evidence.waited.unanswered, self.all),
                 self.evidence.unanswered,
             ),
+            self.hanging(),
             self.postponed(),
         ];
         self.attributed(candidates.into_iter().flatten().collect())
@@ -482,6 +485,12 @@ impl<'e> Shares<'e> {
         // Where others go on meanwhile, their replies hide who waits for his timer.
         let waits = share(udp.waited_ns, udp.ns) * (1.0 - self.idle);
         finding(Suspect::Retransmission, seen.max(waits), udp.repeated.max(u64::from(seen > 0.0)))
+    }
+
+    /// Calls that hang while others are answered.
+    fn hanging(&self) -> Option<Finding> {
+        let Evidence { waited, hung, .. } = self.evidence;
+        finding(Suspect::HangingCalls, share(waited.late, self.all), hung.calls)
     }
 
     fn postponed(&self) -> Option<Finding> {
