@@ -178,6 +178,7 @@ impl Waited {
 pub(super) struct Reply {
     pub(super) now: u64,
     pub(super) frame: u64,
+    pub(super) call_frame: u64,
     pub(super) work: Work,
     pub(super) bytes: u32,
     pub(super) load: Load,
@@ -213,6 +214,10 @@ pub struct Pace {
     tcp_again: u32,
     /// Ends of connections that announce a window of zero.
     zero_windows: u32,
+    /// When the first call was made; and the time until its reply, as long as what is usual behind
+    /// it is not known.
+    first_ns: u64,
+    opening: Option<Gap>,
     last_reply_ns: u64,
     last_reply_frame: u64,
     replies: u64,
@@ -281,6 +286,7 @@ impl Pace {
             self.silence.arriving += now.saturating_sub(first.max(self.since_ns));
         }
         self.advance(now);
+        self.first_ns = if self.first_ns == 0 { now } else { self.first_ns };
         match self.active() {
             0 => self.called_alone((now, first), work),
             _ => self.lone = None,
@@ -361,7 +367,9 @@ impl Pace {
             self.is_work &= cause != Cause::SilentServer;
             self.keep(self.gap(now, frame, cause));
         }
-        if self.replies > 0 {
+        if self.replies == 0 {
+            self.opening = Some(self.opened(&reply));
+        } else {
             // One that is far off moves the usual distance by no more than another.
             let is_settled = self.replies >= SETTLED;
             let silent = if is_settled { silent.min(self.usual_ns * 4 + 1) } else { silent };
@@ -374,6 +382,11 @@ impl Pace {
         self.late.over(due_ns);
         self.late_before = self.late.calls();
         self.replies += 1;
+        if let Some(gap) = self.opening.take_if(|_| self.replies == SETTLED)
+            && self.is_gap(gap.ns())
+        {
+            self.keep(gap);
+        }
         self.last_reply_ns = now;
         self.last_reply_frame = frame;
         let misses = std::mem::take(&mut self.misses);
@@ -433,6 +446,13 @@ impl Pace {
             before: self.done_at_reply,
             after: self.done(),
         }
+    }
+
+    /// The time from the first call to the first reply.
+    fn opened(&self, reply: &Reply) -> Gap {
+        let (begin_ns, begin_frame) = (self.first_ns.min(reply.now), reply.call_frame);
+        let cause = self.cause(reply.now - begin_ns);
+        Gap { begin_ns, begin_frame, ..self.gap(reply.now, reply.frame, cause) }
     }
 
     /// What the time since the last reply went for, now that one of this work came. Whatever is

@@ -504,10 +504,10 @@ impl Rpc {
             flow.remember(key.xid, key.from_server);
         }
         if counts.is_paced() && !key.from_server {
-            let (now, frame) = (transaction.reply_ns, transaction.reply_frame);
+            let Transaction { reply_ns: now, reply_frame: frame, call_frame, .. } = transaction;
             let (work, file) = (transaction.work(), transaction.file);
             let is_later = is_later(transaction.status);
-            let reply = Reply { now, frame, work, bytes, load, due_ns, file, is_later };
+            let reply = Reply { now, frame, call_frame, work, bytes, load, due_ns, file, is_later };
             self.flows.replied(key.flow, reply, generation);
             self.pace(&transaction, line.is_tcp, inner);
         }

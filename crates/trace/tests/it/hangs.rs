@@ -59,6 +59,22 @@ fn a_call_that_hangs_does_so_until_its_connection_ends_and_no_longer() {
 }
 
 #[test]
+fn a_first_call_that_takes_most_of_the_time_is_a_gap_as_any_other() {
+    let with = |first_ns: u64| {
+        let (mut tape, mut at) = (Tape::default(), 0);
+        for number in 0..500 {
+            let response_ns = if number == 0 { first_ns } else { MS * 3 / 10 };
+            tape.other(at, 900, response_ns);
+            at += response_ns + MS / 50;
+        }
+        let (diagnosis, evidence, _) = tape.judged();
+        (verdict(&diagnosis), evidence.silences.count)
+    };
+    assert_eq!(with(3 * SECOND), (Some((Suspect::Stalls, Certainty::Possible)), 1));
+    assert_eq!(with(MS), (Some((Suspect::OneOutstanding, Certainty::Sure)), 0));
+}
+
+#[test]
 fn calls_that_all_take_seconds_are_not_late() {
     let mut tape = Tape::default();
     for number in 0..100 {
