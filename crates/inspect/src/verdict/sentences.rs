@@ -406,6 +406,11 @@ fn round_trip(evidence: &Evidence) -> String {
             ns(round_trip),
             ns(median)
         ),
+        (Some(_), None, None) if evidence.client_ack_ns.is_some() => format!(
+            "the round trip is {} at least, by acknowledgements of the client; the server \
+             acknowledges by its replies",
+            ns(evidence.client_end_ns())
+        ),
         (Some(round_trip), None, None) => format!(
             "the round trip is {} at most: the fastest call that waits for nothing",
             ns(round_trip)
@@ -439,6 +444,7 @@ pub(super) fn doubt(evidence: &Evidence, doubt: Doubt) -> String {
         }
         Doubt::CaptureCut => CUT_OFF.to_owned(),
         Doubt::FewEvents => "it was seen only a few times".to_owned(),
+        Doubt::RoundTripUnknown if evidence.client_ack_ns.is_some() => BY_REPLIES.to_owned(),
         Doubt::RoundTripUnknown => UNACKNOWLEDGED.to_owned(),
         Doubt::NoRoundTrip => NO_ROUND_TRIP.to_owned(),
         Doubt::NoTime => "all packets have the same time".to_owned(),
@@ -489,6 +495,8 @@ const CUT_OFF: &str =
     "packets were cut off, so that calls and replies in them were not seen (tcpdump -s 0)";
 const UNACKNOWLEDGED: &str =
     "nothing acknowledges, so that the round trip is known by replies only";
+const BY_REPLIES: &str =
+    "the server acknowledges by its replies only: its part of the round trip is at most these";
 const NO_ROUND_TRIP: &str =
     "nothing shows the round trip: what is the network's and what the server's is not known";
 const ODD_RATE: &str =

@@ -241,7 +241,11 @@ impl Evidence {
             // A relay acknowledges by itself.
             (_, Some(added)) => Some(added),
             (Some((server, _)), None) => Some(server + self.client_end_ns()),
-            (None, None) => self.light_ns,
+            // A server that answers soon acknowledges by its replies: the fastest shows its end.
+            (None, None) => match (self.light_ns, self.client_ack_ns) {
+                (None, None) => None,
+                (light, _) => Some(light.unwrap_or(0) + self.client_end_ns()),
+            },
         }
     }
 

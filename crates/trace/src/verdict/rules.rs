@@ -184,10 +184,11 @@ fn round_trip_unknown(evidence: &Evidence) -> Option<Doubt> {
     if evidence.round_trip_ns().is_some_and(|ns| evidence.is_too_short(ns)) {
         return Some(Doubt::CoarseTimes);
     }
-    match (evidence.server_ack_ns, evidence.relay_ns, evidence.light_ns) {
-        (None, None, None) => Some(Doubt::NoRoundTrip),
-        (None, None, Some(_)) => Some(Doubt::RoundTripUnknown),
-        _ => None,
+    let is_known = evidence.server_ack_ns.or(evidence.relay_ns.map(|ns| (ns, ns))).is_some();
+    match evidence.round_trip_ns() {
+        _ if is_known => None,
+        None => Some(Doubt::NoRoundTrip),
+        Some(_) => Some(Doubt::RoundTripUnknown),
     }
 }
 
@@ -643,6 +644,27 @@ mod tests {
         assert_eq!(judged(1_000_000, 0), vec![Doubt::CoarseTimes]);
         assert_eq!(judged(1_000_000, 2_000_000), vec![]);
         assert_eq!(judged(1_000, 0), vec![]);
+    }
+
+    #[test]
+    fn where_only_the_client_acknowledges_its_way_is_the_networks() {
+        let reads = |mean_ns: u64, client_ack_ns, light_ns| {
+            let mut evidence = Evidence { client_ack_ns, light_ns, ..Evidence::default() };
+            let median_ns = mean_ns;
+            evidence.works[Work::Read as usize] =
+                WorkNumbers { calls: 200, bytes: 200 << 10, median_ns, mean_ns };
+            evidence.waited.works[Work::Read as usize] = 200 * mean_ns;
+            (evidence.thinks, evidence.waited.idle) = (200, 200 * 20_050_000);
+            evidence.stop_and_wait = Some(1.0);
+            let Diagnosis { verdict, doubts, .. } = judge(&evidence);
+            (verdict.unwrap().0.suspect, doubts)
+        };
+        let far = Some((20_000_000, 20_000_000));
+        let doubts = vec![Doubt::RoundTripUnknown];
+        assert_eq!(reads(300_000, far, None), (Suspect::Latency, doubts.clone()));
+        assert_eq!(reads(300_000, far, Some(300_000)), (Suspect::Latency, doubts));
+        assert_eq!(reads(300_000, None, None).0, Suspect::IdleClient);
+        assert_eq!(reads(200_000_000, far, None).0, Suspect::SlowServer);
     }
 
     #[test]
