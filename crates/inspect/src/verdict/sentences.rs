@@ -3,8 +3,8 @@
 use perf::units::Nanos;
 use perf::words::counted;
 use trace::verdict::{
-    CALLS_MIN, Diagnosis, Doubt, Evidence, Finding, SHARE_MIN, SideNumbers, Suspect, WorkNumbers,
-    is_cut_too_much, nominal_rate, unknown_share,
+    CALLS_MIN, Diagnosis, Doubt, Evidence, Finding, Gaps, SHARE_MIN, SideNumbers, Suspect,
+    WorkNumbers, is_cut_too_much, nominal_rate, unknown_share,
 };
 use trace::{Hung, Repeats, Syncs, Work};
 use wire::nfs3::NfsStat3;
@@ -120,11 +120,7 @@ pub(super) fn sentence(evidence: &Evidence, found: &Finding) -> String {
             "calls are retransmitted when the client's timer ends: {share} is spent waiting for it"
         ),
         Suspect::ZeroWindow => zero_window(evidence, share),
-        Suspect::IdleClient => format!(
-            "the client is idle: no call is outstanding in {share}, {} at the median from a reply \
-             to the next call",
-            shown(evidence, evidence.think_median_ns)
-        ),
+        Suspect::IdleClient => idle(evidence, share),
         Suspect::Postponed => format!(
             "the server puts calls off (NFS3ERR_JUKEBOX, NFS4ERR_DELAY or NFS4ERR_GRACE): {share} \
              passes until the client calls again"
@@ -166,6 +162,20 @@ fn longest(evidence: &Evidence) -> String {
     let Hung { longest_ns, frame, is_answered, .. } = evidence.hung;
     let end = if is_answered { "was answered after" } else { "has had no reply for" };
     format!("the call in frame {frame} {end} {}", ns(longest_ns))
+}
+
+fn idle(evidence: &Evidence, share: &str) -> String {
+    let Gaps { count, longest_ns, .. } = evidence.pauses;
+    let when = match evidence.is_idle_in_pauses() {
+        true => {
+            format!("most of it in {}, the longest {}", counted(count, "pause"), ns(longest_ns))
+        }
+        false => {
+            let median = shown(evidence, evidence.think_median_ns);
+            format!("{median} at the median from a reply to the next call")
+        }
+    };
+    format!("the client is idle: no call is outstanding in {share}, {when}")
 }
 
 fn slow_server(evidence: &Evidence, share: &str) -> String {
@@ -574,9 +584,9 @@ pub(super) fn advice(evidence: &Evidence, suspect: Suspect) -> &'static str {
         }
         // RFC 1813: what changes a directory or attributes is stable when it is answered.
         Suspect::SlowServer if evidence.main() == Work::Other => {
-            "the server: a disk or a log that is stable sooner, for CREATE, REMOVE, RENAME and \
-             SETATTR are stable when they are answered; its processors and threads (nfskit probe, \
-             iostat)"
+            "the server: its processors and threads (nfskit probe, iostat); where CREATE, REMOVE, \
+             RENAME and SETATTR take the time (the table below), a disk or a log that is stable \
+             sooner, for they are stable when they are answered"
         }
         Suspect::SlowServer => {
             "the server: its processors, disks and threads while this runs (nfskit probe, \
@@ -604,6 +614,18 @@ mod tests {
         let diagnosis = judge(&evidence);
         let sentence = undecided(&evidence, &diagnosis);
         (diagnosis, sentence)
+    }
+
+    #[test]
+    fn an_idle_client_has_pauses_where_these_are_most_of_it_and_a_median_otherwise() {
+        let sentence = |pauses_ns: u64| {
+            let mut evidence = Evidence { think_median_ns: 4_600_000, ..Evidence::default() };
+            evidence.waited.idle = 6_400_000_000;
+            evidence.pauses = Gaps { count: 9, ns: pauses_ns, longest_ns: 704_000_000 };
+            idle(&evidence, "68 % of the time")
+        };
+        assert!(sentence(6_340_000_000).ends_with("in 9 pauses, the longest 704 ms"));
+        assert!(sentence(1_000_000_000).contains("4.60 ms at the median"));
     }
 
     #[test]

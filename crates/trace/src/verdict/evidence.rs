@@ -221,6 +221,11 @@ impl Evidence {
         self.works.iter().map(|work| work.calls).sum()
     }
 
+    /// Whether a few long pauses are most of the time in which the client is idle.
+    pub const fn is_idle_in_pauses(&self) -> bool {
+        self.pauses.ns * 2 > self.waited.idle
+    }
+
     /// What most of the time goes for, of what needs nothing stable.
     pub fn main(&self) -> Work {
         let others = Work::ALL.into_iter().filter(|work| !work.is_sync());

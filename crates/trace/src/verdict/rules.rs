@@ -184,7 +184,7 @@ fn round_trip_unknown(evidence: &Evidence) -> Option<Doubt> {
     if evidence.round_trip_ns().is_some_and(|ns| evidence.is_too_short(ns)) {
         return Some(Doubt::CoarseTimes);
     }
-    let is_known = evidence.server_ack_ns.or(evidence.relay_ns.map(|ns| (ns, ns))).is_some();
+    let is_known = evidence.server_ack_ns.is_some() || evidence.relay_ns.is_some();
     match evidence.round_trip_ns() {
         _ if is_known => None,
         None => Some(Doubt::NoRoundTrip),
@@ -455,8 +455,8 @@ impl<'e> Shares<'e> {
 
     /// Where a few long pauses are most of it, these are what was seen, and no short one is.
     fn idle_client(&self) -> Option<Finding> {
-        let Evidence { pauses, thinks, waited, .. } = self.evidence;
-        let is_theirs = pauses.ns * 2 > waited.idle;
+        let Evidence { pauses, thinks, .. } = self.evidence;
+        let is_theirs = self.evidence.is_idle_in_pauses();
         finding(Suspect::IdleClient, self.idle, if is_theirs { pauses.count } else { *thinks })
     }
 
