@@ -92,7 +92,8 @@ impl Hung {
     pub(super) const fn count(&mut self, ns: u64, frame: u64, is_answered: bool) {
         self.calls += 1;
         self.unanswered += !is_answered as u64;
-        if ns > self.longest_ns {
+        let is_first = ns == self.longest_ns && frame < self.frame;
+        if ns > self.longest_ns || is_first {
             (self.longest_ns, self.frame, self.is_answered) = (ns, frame, is_answered);
         }
     }
