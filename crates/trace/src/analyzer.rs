@@ -310,7 +310,7 @@ fn tcp(
     }
     // Whichever end does it: what is answered nevertheless was outstanding.
     if part.syn || part.fin || part.rst {
-        line.flows.iter().flatten().for_each(|flow| rpc.flows.ended(*flow, now));
+        line.flows.iter().flatten().for_each(|flow| rpc.ended(*flow, now));
         goes_on(line, rpc, &mut connection.zero_windows, now);
     }
     let after: usize = streams.iter().map(Stream::buffered).sum();

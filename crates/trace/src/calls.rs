@@ -52,6 +52,8 @@ pub(super) struct Open {
     pub(super) len: u32,
     pub(super) retransmissions: u16,
     pub(super) outstanding: u32,
+    /// When it is late, if it is outstanding by then.
+    pub(super) due_ns: u64,
     pub(super) guard: Guard,
     pub(super) version: u32,
     pub(super) frame: u64,
@@ -275,6 +277,7 @@ mod tests {
             len: 100,
             retransmissions: 0,
             outstanding: 1,
+            due_ns: u64::MAX,
             guard: Guard::default(),
             version: 3,
             frame: 1,

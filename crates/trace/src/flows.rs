@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use super::ids::{FileId, FlowId};
+use super::late::due_ns;
 use super::operation::Operation;
 use super::outstanding::{Generation, Load, Outstanding};
 use super::pace::{Pace, Reply};
@@ -219,34 +220,34 @@ impl Flows {
     }
 
     /// A call for a file was made, with its last byte and its first at these moments; how many are
-    /// outstanding on its connection, and how it counts among them.
+    /// outstanding on its connection, how it counts among them, and when it is late.
     pub(super) fn called(
         &mut self,
         id: FlowId,
         (now, first): (u64, u64),
         (work, file): (Work, FileId),
         load: Load,
-    ) -> (u32, Option<Generation>) {
+    ) -> Option<(u32, Generation, u64)> {
         self.selected += load.selected;
-        let called = self.change(id, |flow, pair, service| {
+        self.change(id, |flow, pair, service| {
+            let due_ns = due_ns(now, pair.worked(work).latency.mean());
             pair.postponed.called(file, now);
             let until_ns = pair.postponed.until_ns();
             paced(flow, pair, service, now, |pace| {
-                pace.called(now, first, work, load);
+                pace.called((now, first), work, load, due_ns);
                 pace.postponed(until_ns);
             });
-            (flow.pace.outstanding(), Some(flow.outstanding.called(load)))
-        });
-        called.unwrap_or_default()
+            (flow.pace.outstanding(), flow.outstanding.called(load), due_ns)
+        })
     }
 
     /// A reply came to a call that counted so, if it still counts.
     pub(super) fn replied(&mut self, id: FlowId, reply: Reply, of: Option<Generation>) {
-        let Reply { now, load, .. } = reply;
+        let Reply { now, load, due_ns, .. } = reply;
         let over = self.change(id, |flow, pair, service| {
             let counts = of.is_some_and(|of| flow.outstanding.over(of, load));
             if !counts {
-                paced(flow, pair, service, now, |pace| pace.recalled(now, load));
+                paced(flow, pair, service, now, |pace| pace.recalled(now, load, due_ns));
             }
             flow.pace.replied(reply);
             let before = Waits::of(&pair.pace);
@@ -286,14 +287,14 @@ impl Flows {
     pub(super) fn repeated(
         &mut self,
         id: FlowId,
-        now: u64,
+        (now, due_ns): (u64, u64),
         load: Load,
         of: Option<Generation>,
     ) -> Option<Generation> {
         let (counted, of) = self.change(id, |flow, pair, service| {
             let counted = of.is_some_and(|of| flow.outstanding.over(of, load));
             if !counted {
-                paced(flow, pair, service, now, |pace| pace.recalled(now, load));
+                paced(flow, pair, service, now, |pace| pace.recalled(now, load, due_ns));
             }
             (counted, flow.outstanding.called(load))
         })?;
@@ -358,11 +359,6 @@ impl Flows {
         let both = flow.stretch_ns.iter_mut().zip(transaction.stretches());
         both.for_each(|(sum, ns)| *sum += ns);
         flow.stretch_ns
-    }
-
-    /// Whether a flow got no reply since a moment.
-    pub(super) fn is_silent_since(&self, id: FlowId, at_ns: u64) -> bool {
-        self.get(id).is_some_and(|flow| flow.pace.last_reply_ns() <= at_ns)
     }
 
     pub fn get(&self, id: FlowId) -> Option<&Flow> {

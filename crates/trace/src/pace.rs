@@ -7,6 +7,7 @@
 //! at least).
 
 use super::ids::FileId;
+use super::late::Late;
 use super::outstanding::Load;
 use super::spread::Spread;
 use super::work::{WORKS, Work};
@@ -42,6 +43,8 @@ perf::named! {
         SilentServer => "silent server",
         /// The same, and the capture ended before a reply came.
         NoReply => "silent server, not ended",
+        /// A call that was late had no reply, and no other was outstanding.
+        LateCall => "late call outstanding",
         /// The server had put off what was called for, and no call was outstanding.
         Postponed => "call put off by the server",
         /// No call was outstanding.
@@ -125,6 +128,8 @@ struct Shares {
     postponed: u64,
     one: u64,
     more: u64,
+    /// With none but late ones, which count in neither of those.
+    late: u64,
     commit: u64,
     stable: u64,
     /// While an end announced a TCP window of zero.
@@ -146,6 +151,8 @@ pub struct Waited {
     pub recovery: u64,
     pub retransmission: u64,
     pub zero_window: u64,
+    /// None was outstanding but late ones, and others were answered since they were late.
+    pub late: u64,
     /// From the last reply on, with calls outstanding when the capture ended.
     pub unanswered: u64,
     /// The capture lost messages meanwhile: what was waited for is not known.
@@ -161,7 +168,7 @@ impl Waited {
         let busy: u64 = self.works.iter().sum();
         let repairs = self.recovery + self.retransmission + self.zero_window;
         let none = self.idle + self.postponed + self.arriving;
-        busy + none + repairs + self.unanswered + self.unknown
+        busy + none + repairs + self.late + self.unanswered + self.unknown
     }
 }
 
@@ -171,9 +178,12 @@ impl Waited {
 pub(super) struct Reply {
     pub(super) now: u64,
     pub(super) frame: u64,
+    pub(super) call_frame: u64,
     pub(super) work: Work,
     pub(super) bytes: u32,
     pub(super) load: Load,
+    /// When the call was late, or would have been.
+    pub(super) due_ns: u64,
     pub(super) file: FileId,
     /// It puts the call off.
     pub(super) is_later: bool,
@@ -183,6 +193,11 @@ pub(super) struct Reply {
 #[derive(Debug, Default)]
 pub struct Pace {
     load: Load,
+    late: Late,
+    /// Calls that were late when the last reply came.
+    late_before: u32,
+    /// The last reply was to a late call, with others answered before.
+    was_late: bool,
     /// When it changed last.
     since_ns: u64,
     total: Shares,
@@ -199,9 +214,15 @@ pub struct Pace {
     tcp_again: u32,
     /// Ends of connections that announce a window of zero.
     zero_windows: u32,
+    /// When the first call was made; and the time until its reply, as long as what is usual behind
+    /// it is not known.
+    first_ns: u64,
+    opening: Option<Gap>,
     last_reply_ns: u64,
     last_reply_frame: u64,
     replies: u64,
+    /// What was waited for until the last reply was work of the server, and no gap.
+    is_work: bool,
     usual_ns: u64,
     /// The last call that was made while none was outstanding, and since when nothing else was.
     lone: Option<(Work, u64)>,
@@ -221,8 +242,22 @@ pub struct Pace {
 }
 
 impl Pace {
+    /// Calls outstanding that are not late.
+    const fn active(&self) -> u32 {
+        self.load.calls.saturating_sub(self.late.calls())
+    }
+
     /// Time goes on until `now`.
     fn advance(&mut self, now: u64) {
+        while let Some(due_ns) = self.late.next(now) {
+            self.pass(due_ns);
+            self.late.comes(due_ns);
+        }
+        self.pass(now);
+    }
+
+    /// The same with no call that becomes late meanwhile.
+    fn pass(&mut self, now: u64) {
         let ns = now.saturating_sub(self.since_ns);
         let is_begun = self.since_ns > 0;
         self.since_ns = self.since_ns.max(now);
@@ -234,8 +269,9 @@ impl Pace {
             none: if self.load.calls == 0 { ns } else { 0 },
             arriving: 0,
             postponed: if self.load.calls == 0 { put_off } else { 0 },
-            one: if self.load.calls == 1 { ns } else { 0 },
-            more: if self.load.calls > 1 { ns } else { 0 },
+            one: if self.active() == 1 { ns } else { 0 },
+            more: if self.active() > 1 { ns } else { 0 },
+            late: if self.load.calls > 0 && self.active() == 0 { ns } else { 0 },
             commit: if self.load.commits > 0 { ns } else { 0 },
             stable: if self.load.stable_writes > 0 { ns } else { 0 },
             zero: if self.zero_windows > 0 { ns } else { 0 },
@@ -244,32 +280,54 @@ impl Pace {
         self.silence.add(now);
     }
 
-    /// A call was made, of which the first byte came at `first`.
-    pub(super) fn called(&mut self, now: u64, first: u64, work: Work, load: Load) {
+    /// A call was made, of which the first byte came at `first`, and that is late at `due_ns`.
+    pub(super) fn called(&mut self, (now, first): (u64, u64), work: Work, load: Load, due_ns: u64) {
         if self.load.calls == 0 && self.since_ns > 0 {
             self.silence.arriving += now.saturating_sub(first.max(self.since_ns));
         }
         self.advance(now);
-        if self.load.calls == 0 {
-            if self.last_reply_ns > 0 {
-                self.think.record(first.saturating_sub(self.last_reply_ns));
-            }
-            if let Some((before, at)) = self.lone {
-                let is_write = |work| matches!(work, Work::Write | Work::StableWrite);
-                match (before, work) {
-                    (Work::Read, Work::Read) => self.read_cycle.record(now.saturating_sub(at)),
-                    (before, work) if is_write(before) && is_write(work) => {
-                        self.write_cycle.record(now.saturating_sub(at));
-                    }
-                    _ => {}
-                }
-            }
-            self.lone = Some((work, now));
-        } else {
-            self.lone = None;
+        self.first_ns = if self.first_ns == 0 { now } else { self.first_ns };
+        match self.active() {
+            0 => self.called_alone((now, first), work),
+            _ => self.lone = None,
         }
         self.load.add(load);
+        self.late.called(due_ns);
         self.outstanding_max = self.outstanding_max.max(self.load.calls);
+    }
+
+    /// A call was made with no other outstanding.
+    fn called_alone(&mut self, (now, first): (u64, u64), work: Work) {
+        if self.last_reply_ns > 0 {
+            self.think.record(first.saturating_sub(self.last_reply_ns));
+        }
+        if let Some((before, at)) = self.lone {
+            let is_write = |work| matches!(work, Work::Write | Work::StableWrite);
+            match (before, work) {
+                (Work::Read, Work::Read) => self.read_cycle.record(now.saturating_sub(at)),
+                (before, work) if is_write(before) && is_write(work) => {
+                    self.write_cycle.record(now.saturating_sub(at));
+                }
+                _ => {}
+            }
+        }
+        self.lone = Some((work, now));
+    }
+
+    /// Whether what the last reply was waited for is its work's: not a repair of the network, nor
+    /// a server that stood still. Of the first that is not known yet.
+    pub(super) const fn is_work(&self) -> bool {
+        self.is_work
+    }
+
+    /// Whether a call outstanding is late by then.
+    pub(super) fn has_late(&self, now: u64) -> bool {
+        self.late.calls() > 0 || self.late.next(now).is_some()
+    }
+
+    /// Whether the last reply was to a call that had been late when another was answered.
+    pub(super) const fn was_late(&self) -> bool {
+        self.was_late
     }
 
     pub(super) const fn last_reply_ns(&self) -> u64 {
@@ -293,15 +351,25 @@ impl Pace {
     /// A reply came; how long the gap was that it ended, if it ended one of which is known what it
     /// came from.
     pub(super) fn replied(&mut self, reply: Reply) -> Option<u64> {
-        let Reply { now, frame, work, bytes, load, .. } = reply;
+        let Reply { now, frame, work, bytes, load, due_ns, .. } = reply;
         self.advance(now);
         let silent = now.saturating_sub(self.last_reply_ns);
         let is_gap = self.is_gap(silent);
-        self.attribute(work, is_gap, silent);
-        if is_gap {
-            self.keep(self.gap(now, frame, self.cause(silent)));
+        // Since the last reply nothing else has been waited for.
+        self.was_late = due_ns < self.last_reply_ns;
+        if due_ns <= now && !self.was_late {
+            self.silence.one += std::mem::take(&mut self.silence.late);
         }
-        if self.replies > 0 {
+        let cause = self.cause(silent);
+        let is_work = self.attribute(work, is_gap, silent);
+        self.is_work = is_work && (self.replies > 0 || work.is_sync());
+        if is_gap {
+            self.is_work &= cause != Cause::SilentServer;
+            self.keep(self.gap(now, frame, cause));
+        }
+        if self.replies == 0 {
+            self.opening = Some(self.opened(&reply));
+        } else {
             // One that is far off moves the usual distance by no more than another.
             let is_settled = self.replies >= SETTLED;
             let silent = if is_settled { silent.min(self.usual_ns * 4 + 1) } else { silent };
@@ -311,7 +379,14 @@ impl Pace {
             };
         }
         self.load.take(load);
+        self.late.over(due_ns);
+        self.late_before = self.late.calls();
         self.replies += 1;
+        if let Some(gap) = self.opening.take_if(|_| self.replies == SETTLED)
+            && self.is_gap(gap.ns())
+        {
+            self.keep(gap);
+        }
         self.last_reply_ns = now;
         self.last_reply_frame = frame;
         let misses = std::mem::take(&mut self.misses);
@@ -329,16 +404,25 @@ impl Pace {
         }
         self.advance(now);
         let silent = now.saturating_sub(self.last_reply_ns);
-        let Shares { none, postponed, one, more, .. } = self.silence;
+        if self.late.calls() > self.late_before {
+            // It is late because of what the others are.
+            self.silence.one += std::mem::take(&mut self.silence.late);
+        }
+        let Shares { none, postponed, one, more, late, .. } = self.silence;
         if self.misses {
-            self.waited.unknown += none + one + more;
+            self.waited.unknown += none + one + more + late;
         } else {
+            self.waited.late += late;
             self.waited.idle += none - postponed.min(none);
             self.waited.postponed += postponed.min(none);
             self.waited.unanswered += one + more;
         }
         if self.is_gap(silent) {
-            let cause = if self.misses { Cause::NotCaptured } else { Cause::NoReply };
+            let cause = match () {
+                () if self.misses => Cause::NotCaptured,
+                () if late > silent / 2 => Cause::LateCall,
+                () => Cause::NoReply,
+            };
             self.keep(self.gap(now, frame, cause));
         }
     }
@@ -364,10 +448,19 @@ impl Pace {
         }
     }
 
+    /// The time from the first call to the first reply.
+    fn opened(&self, reply: &Reply) -> Gap {
+        let (begin_ns, begin_frame) = (self.first_ns.min(reply.now), reply.call_frame);
+        let cause = self.cause(reply.now - begin_ns);
+        Gap { begin_ns, begin_frame, ..self.gap(reply.now, reply.frame, cause) }
+    }
+
     /// What the time since the last reply went for, now that one of this work came. Whatever is
     /// lost or stopped on the network holds up what is behind it, be calls outstanding or not.
-    fn attribute(&mut self, work: Work, is_gap: bool, silent: u64) {
-        let Shares { mut none, arriving, postponed, one, more, commit, zero, .. } = self.silence;
+    /// False where it went for repairs, or is not known.
+    fn attribute(&mut self, work: Work, is_gap: bool, silent: u64) -> bool {
+        let Shares { mut none, arriving, postponed, one, more, late, commit, zero, .. } =
+            self.silence;
         let waited = &mut self.waited;
         let mut busy = one + more;
         if !self.misses {
@@ -378,9 +471,9 @@ impl Pace {
             (busy, none) = (busy - stopped, none - rest);
         }
         match () {
-            () if self.misses => waited.unknown += none + busy,
-            () if self.again > 0 => waited.retransmission += none + busy,
-            () if self.tcp_again > 0 => waited.recovery += none + busy,
+            () if self.misses => waited.unknown += none + late + busy,
+            () if self.again > 0 => waited.retransmission += none + late + busy,
+            () if self.tcp_again > 0 => waited.recovery += none + late + busy,
             () => {
                 // A server that answers nothing else while it makes data stable.
                 let behind = is_gap && commit > silent / 2;
@@ -390,22 +483,27 @@ impl Pace {
                 waited.idle += none - arriving - postponed;
                 waited.postponed += postponed;
                 waited.arriving += arriving;
+                waited.late += late;
                 waited.works[work as usize] += busy;
+                return true;
             }
         }
+        false
     }
 
     /// Calls will not be answered any more, as far as the capture shows.
     pub(super) fn expired(&mut self, now: u64, load: Load) {
         self.advance(now);
         self.load.take(load);
+        self.late.gone(load.calls);
         self.none_before = self.silence.none;
     }
 
     /// A call that did not count any more is answered or retransmitted after all: it was
     /// outstanding meanwhile.
-    pub(super) fn recalled(&mut self, now: u64, load: Load) {
+    pub(super) fn recalled(&mut self, now: u64, load: Load, due_ns: u64) {
         self.advance(now);
+        self.late.called(due_ns);
         let ns = self.silence.none.saturating_sub(self.none_before);
         for shares in [&mut self.silence, &mut self.total] {
             shares.none -= ns.min(shares.none);
@@ -446,7 +544,7 @@ impl Pace {
     /// What a silence of `ns` came from.
     fn cause(&self, ns: u64) -> Cause {
         let most = ns / 2;
-        let Shares { none, postponed, commit, stable, zero, .. } = self.silence;
+        let Shares { none, postponed, late, commit, stable, zero, .. } = self.silence;
         match () {
             () if self.misses => Cause::NotCaptured,
             () if commit > most => Cause::Commit,
@@ -456,6 +554,7 @@ impl Pace {
             () if stable > most => Cause::StableWrite,
             () if postponed > most => Cause::Postponed,
             () if none > most => Cause::SilentClient,
+            () if late > most => Cause::LateCall,
             () => Cause::SilentServer,
         }
     }
@@ -535,6 +634,7 @@ impl Shares {
         self.arriving += other.arriving;
         self.one += other.one;
         self.more += other.more;
+        self.late += other.late;
         self.commit += other.commit;
         self.stable += other.stable;
         self.zero += other.zero;

@@ -7,6 +7,7 @@
 use std::net::IpAddr;
 
 use super::failures::Failures;
+use super::late::Hung;
 use super::pace::Pace;
 use super::postponed::Postponed;
 use super::rtt::Rtt;
@@ -51,6 +52,7 @@ pub struct Pair {
     pub sides: [OneSide; 2],
     pub syncs: Syncs,
     pub udp: Repeats,
+    pub hung: Hung,
     pub relay: Relay,
     /// Calls whose times are not known, because the capture has lost an end of them.
     pub untimed: u64,
@@ -66,6 +68,16 @@ pub struct Worked {
     pub calls: u64,
     pub bytes: u64,
     pub latency: Spread,
+    /// Of those that waited for nothing that is counted for itself ([`Pace::is_work`]).
+    plain: (u64, u64),
+}
+
+impl Worked {
+    /// What one takes on average, of those that waited for nothing that is counted for itself.
+    pub(super) fn mean_ns(&self) -> u64 {
+        let (calls, ns) = self.plain;
+        ns.checked_div(calls).unwrap_or_else(|| self.latency.mean().as_nanos())
+    }
 }
 
 /// What one end of a pair sends.
@@ -264,6 +276,12 @@ impl Pair {
         };
         let ns = latency.as_nanos();
         worked.latency.record(ns);
+        if self.pace.was_late() {
+            self.hung.count(ns, transaction.call_frame, true);
+        } else if self.pace.is_work() {
+            worked.plain.0 += 1;
+            worked.plain.1 += ns;
+        }
         let times = transaction.stretches().into_iter().zip(stretches_ns);
         for (side, (ns, all_ns)) in self.sides.iter_mut().zip(times) {
             side.stretch_ns += ns;

@@ -160,6 +160,7 @@ impl Rpc {
             len: record.len,
             retransmissions: 0,
             outstanding: 0,
+            due_ns: u64::MAX,
             guard: head.guard,
             version: head.version,
             frame: self.frame,
@@ -197,8 +198,10 @@ impl Rpc {
         }
         if !key.from_server {
             let at = (open.last_ns, open.first_ns);
-            (open.outstanding, open.generation) =
-                self.flows.called(key.flow, at, (open.work(), open.file), open.load());
+            let called = self.flows.called(key.flow, at, (open.work(), open.file), open.load());
+            let Some((outstanding, generation, due_ns)) = called else { return };
+            (open.outstanding, open.generation, open.due_ns) =
+                (outstanding, Some(generation), due_ns);
         }
     }
 
@@ -312,7 +315,8 @@ impl Rpc {
         }
         if open.counts.is_paced() {
             if !key.from_server {
-                open.generation = self.flows.repeated(key.flow, now, open.load(), open.generation);
+                let at = (now, open.due_ns);
+                open.generation = self.flows.repeated(key.flow, at, open.load(), open.generation);
             }
             self.flows.happened(key.flow, Pace::sent_again);
         }
@@ -323,8 +327,31 @@ impl Rpc {
         if open.counts == Counts::Whole {
             self.unanswered(key, open);
         }
+        self.hung(key, open, now);
         if let Some(generation) = open.generation {
             self.flows.expired(key.flow, now, open.load(), generation);
+        }
+    }
+
+    /// The connection of a flow is over, or begins.
+    pub(super) fn ended(&mut self, id: FlowId, now: u64) {
+        if self.flows.get(id).is_some_and(|flow| flow.pace.has_late(now)) {
+            let of_flow = self.calls.waiting().filter(|(key, _)| key.flow == id);
+            let of_flow: Vec<(Key, Open)> =
+                of_flow.map(|(key, open)| (key, open.clone())).collect();
+            of_flow.iter().for_each(|(key, open)| self.hung(*key, open, now));
+        }
+        self.flows.ended(id, now);
+    }
+
+    /// Counts a call that is not answered as one that hung, if others were when it was late.
+    fn hung(&mut self, key: Key, open: &Open, now: u64) {
+        let is_counted = self.flows.counts(key.flow, open.generation);
+        if let Some(pair) = self.flows.pair_mut(key.flow)
+            && is_counted
+            && open.due_ns < pair.pace.last_reply_ns()
+        {
+            pair.hung.count(now.saturating_sub(open.last_ns), open.frame, false);
         }
     }
 
@@ -425,6 +452,7 @@ impl Rpc {
         let Some(open) = self.calls.remove(key) else { return false };
         let (counts, inner) = (open.counts, open.inner.filter(|(_, replied)| *replied > 0));
         let (load, generation, outstanding) = (open.load(), open.generation, self.flows.selected);
+        let due_ns = open.due_ns;
         if let Some(outer) = open.outer {
             self.passed_back(outer, key, record.last_ns);
             return true;
@@ -476,10 +504,10 @@ impl Rpc {
             flow.remember(key.xid, key.from_server);
         }
         if counts.is_paced() && !key.from_server {
-            let (now, frame) = (transaction.reply_ns, transaction.reply_frame);
+            let Transaction { reply_ns: now, reply_frame: frame, call_frame, .. } = transaction;
             let (work, file) = (transaction.work(), transaction.file);
             let is_later = is_later(transaction.status);
-            let reply = Reply { now, frame, work, bytes, load, file, is_later };
+            let reply = Reply { now, frame, call_frame, work, bytes, load, due_ns, file, is_later };
             self.flows.replied(key.flow, reply, generation);
             self.pace(&transaction, line.is_tcp, inner);
         }
@@ -547,11 +575,10 @@ impl Rpc {
         for (key, until, load, generation) in self.calls.given_up(now) {
             self.flows.expired(key.flow, until, load, generation);
         }
-        // Over TCP a client waits for as long as the server answers nothing that came later.
+        // Over TCP a client waits for as long as its connection lasts.
         let flows = &self.flows;
         let expired = self.calls.expire(now, |key, open| {
-            let counts = open.until_ns.is_none() && flows.counts(key.flow, open.generation);
-            counts && flows.is_silent_since(key.flow, open.last_ns)
+            open.until_ns.is_none() && flows.counts(key.flow, open.generation)
         });
         self.all_lost(&expired, now);
     }
@@ -565,9 +592,14 @@ impl Rpc {
         self.expire(last_ns);
         let until_ns = self.filter.until_ns.map_or(last_ns, |ns| self.begin_ns.saturating_add(ns));
         self.flows.end(last_ns.min(until_ns), self.frame);
-        let waiting = self.calls.waiting().filter(|(_, open)| open.counts == Counts::Whole);
+        let waiting = self.calls.waiting();
         let waiting: Vec<(Key, Open)> = waiting.map(|(key, open)| (key, open.clone())).collect();
-        waiting.iter().for_each(|(key, open)| self.unanswered(*key, open));
+        for (key, open) in &waiting {
+            self.hung(*key, open, last_ns.min(until_ns));
+            if open.counts == Counts::Whole {
+                self.unanswered(*key, open);
+            }
+        }
     }
 }
 

@@ -53,6 +53,7 @@ pub(crate) const fn layer(suspect: Suspect) -> Layer {
         | Suspect::Retransmission => Layer::Network,
         Suspect::OneOutstanding => Layer::Client,
         Suspect::NoReply
+        | Suspect::HangingCalls
         | Suspect::Postponed
         | Suspect::Stalls
         | Suspect::ZeroWindow

@@ -3,10 +3,10 @@
 use perf::units::Nanos;
 use perf::words::counted;
 use trace::verdict::{
-    CALLS_MIN, Diagnosis, Doubt, Evidence, Finding, SHARE_MIN, SideNumbers, Suspect, WorkNumbers,
-    is_cut_too_much, nominal_rate, unknown_share,
+    CALLS_MIN, Diagnosis, Doubt, Evidence, Finding, Gaps, SHARE_MIN, SideNumbers, Suspect,
+    WorkNumbers, is_cut_too_much, nominal_rate, unknown_share,
 };
-use trace::{Repeats, Syncs, Work};
+use trace::{Hung, Repeats, Syncs, Work};
 use wire::nfs3::NfsStat3;
 
 use crate::amounts::bytes;
@@ -106,6 +106,7 @@ pub(super) fn sentence(evidence: &Evidence, found: &Finding) -> String {
     let share = &*format!("{:.0} % of the time{}", found.share * 100.0, of(evidence));
     match found.suspect {
         Suspect::NoReply => no_reply(evidence, share),
+        Suspect::HangingCalls => hanging(evidence, share),
         Suspect::SlowCommit => slow_commit(evidence, share),
         Suspect::SlowStableWrite => slow_stable_write(evidence, share),
         Suspect::SmallSyncs => small_syncs(evidence, share),
@@ -119,11 +120,7 @@ pub(super) fn sentence(evidence: &Evidence, found: &Finding) -> String {
             "calls are retransmitted when the client's timer ends: {share} is spent waiting for it"
         ),
         Suspect::ZeroWindow => zero_window(evidence, share),
-        Suspect::IdleClient => format!(
-            "the client is idle: no call is outstanding in {share}, {} at the median from a reply \
-             to the next call",
-            shown(evidence, evidence.think_median_ns)
-        ),
+        Suspect::IdleClient => idle(evidence, share),
         Suspect::Postponed => format!(
             "the server puts calls off (NFS3ERR_JUKEBOX, NFS4ERR_DELAY or NFS4ERR_GRACE): {share} \
              passes until the client calls again"
@@ -149,27 +146,61 @@ fn no_reply(evidence: &Evidence, share: &str) -> String {
     )
 }
 
+fn hanging(evidence: &Evidence, share: &str) -> String {
+    let Hung { calls, unanswered, longest_ns, .. } = evidence.hung;
+    let (hang, longest) = (if calls == 1 { "hangs" } else { "hang" }, ns(longest_ns));
+    let never =
+        if unanswered > 0 { format!(", {unanswered} without a reply") } else { String::new() };
+    format!(
+        "{} {hang} while the server answers others: {longest} at the longest{never}; {share} passes \
+         with no other outstanding",
+        counted(calls, "call")
+    )
+}
+
+fn longest(evidence: &Evidence) -> String {
+    let Hung { longest_ns, frame, is_answered, .. } = evidence.hung;
+    let end = if is_answered { "was answered after" } else { "has had no reply for" };
+    format!("the call in frame {frame} {end} {}", ns(longest_ns))
+}
+
+fn idle(evidence: &Evidence, share: &str) -> String {
+    let Gaps { count, longest_ns, .. } = evidence.pauses;
+    let when = match evidence.is_idle_in_pauses() {
+        true => {
+            format!("most of it in {}, the longest {}", counted(count, "pause"), ns(longest_ns))
+        }
+        false => {
+            let median = shown(evidence, evidence.think_median_ns);
+            format!("{median} at the median from a reply to the next call")
+        }
+    };
+    format!("the client is idle: no call is outstanding in {share}, {when}")
+}
+
 fn slow_server(evidence: &Evidence, share: &str) -> String {
     let slow = format!("the server is slow or busy: {share} is spent in it");
     if !evidence.is_alone() {
         return format!("{slow}, with at most {} calls outstanding", evidence.outstanding_max);
     }
     let main = evidence.main();
-    let (each, took) = (name(main), shown(evidence, evidence.work(main).median_ns));
-    format!("{slow}, with one call outstanding at a time, {each}s of {took} at the median")
+    let (each, took) = (name(main), shown(evidence, evidence.work(main).mean_ns));
+    format!("{slow}, with one call outstanding at a time, {each}s of {took} on average")
 }
 
 fn slow_commit(evidence: &Evidence, share: &str) -> String {
-    let each = ns(evidence.work(Work::Commit).median_ns);
-    format!("the server's disk is slow: {share} is spent waiting for COMMIT, {each} each")
+    let each = ns(evidence.work(Work::Commit).mean_ns);
+    format!(
+        "the server's disk is slow: {share} is spent waiting for COMMIT, {each} each on average"
+    )
 }
 
 fn slow_stable_write(evidence: &Evidence, share: &str) -> String {
     let writes = evidence.work(Work::StableWrite);
-    let (size, each) = (bytes(writes.bytes / writes.calls.max(1)), ns(writes.median_ns));
+    let (size, each) = (bytes(writes.bytes / writes.calls.max(1)), ns(writes.mean_ns));
     format!(
         "the server's disk is slow: {share} is spent waiting for stable WRITEs (FILE_SYNC) of \
-         {size}, {each} each"
+         {size}, {each} each on average"
     )
 }
 
@@ -250,6 +281,7 @@ pub(super) fn grounds(evidence: &Evidence, found: &Finding) -> Vec<String> {
         Suspect::SlowCommit | Suspect::SlowStableWrite => vec![synced(evidence)],
         Suspect::SmallSyncs => vec![synced(evidence), synced_small(evidence)],
         Suspect::Loss => vec![lost(evidence)],
+        Suspect::HangingCalls => vec![longest(evidence)],
         Suspect::Stalls if evidence.clients > 1 => vec![stalled(evidence)],
         Suspect::SlowServer if evidence.udp.had_arrived() => retransmitted(evidence),
         Suspect::Retransmission => retransmitted(evidence),
@@ -352,7 +384,11 @@ fn calls(evidence: &Evidence, work: Work, numbers: &WorkNumbers) -> String {
     let each = bytes(numbers.bytes / numbers.calls);
     let of = if numbers.bytes > 0 { format!(" of {each}") } else { String::new() };
     let time = shown(evidence, numbers.median_ns);
-    format!("{}{of} in {time}", counted(numbers.calls, name(work)))
+    // A few that are long, or two kinds in one: the median is what none of the time goes for.
+    let is_uneven = numbers.mean_ns >= 2 * numbers.median_ns.max(1);
+    let mean =
+        if is_uneven { format!(" ({} on average)", ns(numbers.mean_ns)) } else { String::new() };
+    format!("{}{of} in {time}{mean}", counted(numbers.calls, name(work)))
 }
 
 fn round_trip(evidence: &Evidence) -> String {
@@ -379,6 +415,11 @@ fn round_trip(evidence: &Evidence) -> String {
              the median",
             ns(round_trip),
             ns(median)
+        ),
+        (Some(_), None, None) if evidence.client_ack_ns.is_some() => format!(
+            "the round trip is {} at least, by acknowledgements of the client; the server \
+             acknowledges by its replies",
+            ns(evidence.client_end_ns())
         ),
         (Some(round_trip), None, None) => format!(
             "the round trip is {} at most: the fastest call that waits for nothing",
@@ -413,6 +454,7 @@ pub(super) fn doubt(evidence: &Evidence, doubt: Doubt) -> String {
         }
         Doubt::CaptureCut => CUT_OFF.to_owned(),
         Doubt::FewEvents => "it was seen only a few times".to_owned(),
+        Doubt::RoundTripUnknown if evidence.client_ack_ns.is_some() => BY_REPLIES.to_owned(),
         Doubt::RoundTripUnknown => UNACKNOWLEDGED.to_owned(),
         Doubt::NoRoundTrip => NO_ROUND_TRIP.to_owned(),
         Doubt::NoTime => "all packets have the same time".to_owned(),
@@ -463,6 +505,8 @@ const CUT_OFF: &str =
     "packets were cut off, so that calls and replies in them were not seen (tcpdump -s 0)";
 const UNACKNOWLEDGED: &str =
     "nothing acknowledges, so that the round trip is known by replies only";
+const BY_REPLIES: &str =
+    "the server acknowledges by its replies only: its part of the round trip is at most these";
 const NO_ROUND_TRIP: &str =
     "nothing shows the round trip: what is the network's and what the server's is not known";
 const ODD_RATE: &str =
@@ -475,6 +519,10 @@ pub(super) fn advice(evidence: &Evidence, suspect: Suspect) -> &'static str {
         Suspect::NoReply => {
             "whether the server lives (nfskit ping, rpcinfo), and what its threads wait for: its \
              disks, its log, a lock (dmesg of both; a thread in state D)"
+        }
+        Suspect::HangingCalls => {
+            "what that call is for: its file, lock or directory, and the disk or tier below it; what \
+             the server's thread waits for (dmesg, a thread in state D)"
         }
         Suspect::SlowCommit => {
             "a disk that is stable sooner: NVMe, a log on one, a cache with a battery; the same \
@@ -536,9 +584,9 @@ pub(super) fn advice(evidence: &Evidence, suspect: Suspect) -> &'static str {
         }
         // RFC 1813: what changes a directory or attributes is stable when it is answered.
         Suspect::SlowServer if evidence.main() == Work::Other => {
-            "the server: a disk or a log that is stable sooner, for CREATE, REMOVE, RENAME and \
-             SETATTR are stable when they are answered; its processors and threads (nfskit probe, \
-             iostat)"
+            "the server: its processors and threads (nfskit probe, iostat); where CREATE, REMOVE, \
+             RENAME and SETATTR take the time (the table below), a disk or a log that is stable \
+             sooner, for they are stable when they are answered"
         }
         Suspect::SlowServer => {
             "the server: its processors, disks and threads while this runs (nfskit probe, \
@@ -559,13 +607,25 @@ mod tests {
         const RTT_NS: u64 = 500_000;
         let mut evidence =
             Evidence { server_ack_ns: Some((RTT_NS, RTT_NS)), ..Evidence::default() };
-        let reads = WorkNumbers { calls: 100, bytes: 1 << 20, median_ns: RTT_NS };
+        let reads = WorkNumbers { calls: 100, bytes: 1 << 20, median_ns: RTT_NS, mean_ns: RTT_NS };
         evidence.works[Work::Read as usize] = reads;
         evidence.waited.works[Work::Read as usize] = 100 * RTT_NS;
         evidence.sides[1] = SideNumbers { cut, ..SideNumbers::default() };
         let diagnosis = judge(&evidence);
         let sentence = undecided(&evidence, &diagnosis);
         (diagnosis, sentence)
+    }
+
+    #[test]
+    fn an_idle_client_has_pauses_where_these_are_most_of_it_and_a_median_otherwise() {
+        let sentence = |pauses_ns: u64| {
+            let mut evidence = Evidence { think_median_ns: 4_600_000, ..Evidence::default() };
+            evidence.waited.idle = 6_400_000_000;
+            evidence.pauses = Gaps { count: 9, ns: pauses_ns, longest_ns: 704_000_000 };
+            idle(&evidence, "68 % of the time")
+        };
+        assert!(sentence(6_340_000_000).ends_with("in 9 pauses, the longest 704 ms"));
+        assert!(sentence(1_000_000_000).contains("4.60 ms at the median"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::flows::Flows;
+use crate::late::Hung;
 use crate::pace::{Cause, Gap, Pace, Waited};
 use crate::pair::{Hosts, Pair, Relayed, Repeats, Syncs};
 use crate::rtt::RttOf;
@@ -22,6 +23,9 @@ pub struct WorkNumbers {
     pub calls: u64,
     pub bytes: u64,
     pub median_ns: u64,
+    /// Of those that waited for nothing that is counted for itself: their sum is what the time goes
+    /// for, however unlike they are.
+    pub mean_ns: u64,
 }
 
 /// What one end has sent.
@@ -80,6 +84,7 @@ pub struct Evidence {
     pub sides: [SideNumbers; 2],
     pub syncs: Syncs,
     pub udp: Repeats,
+    pub hung: Hung,
     /// Of the server, with all of its clients.
     pub stalls: Stalls,
     pub server_ns: u64,
@@ -154,6 +159,7 @@ impl Evidence {
                 calls: work.calls,
                 bytes: work.bytes,
                 median_ns: work.latency.quantile(0.5).as_nanos(),
+                mean_ns: work.mean_ns(),
             }),
             stop_and_wait: pair.pace.stop_and_wait(),
             outstanding_max: pair.pace.outstanding_max,
@@ -188,6 +194,7 @@ impl Evidence {
             }),
             syncs: pair.syncs,
             udp: pair.udp,
+            hung: pair.hung,
             stalls: service.stalls,
             server_ns: service.pace.waited.all(),
             clients: 1,
@@ -214,6 +221,11 @@ impl Evidence {
         self.works.iter().map(|work| work.calls).sum()
     }
 
+    /// Whether a few long pauses are most of the time in which the client is idle.
+    pub const fn is_idle_in_pauses(&self) -> bool {
+        self.pauses.ns * 2 > self.waited.idle
+    }
+
     /// What most of the time goes for, of what needs nothing stable.
     pub fn main(&self) -> Work {
         let others = Work::ALL.into_iter().filter(|work| !work.is_sync());
@@ -234,7 +246,11 @@ impl Evidence {
             // A relay acknowledges by itself.
             (_, Some(added)) => Some(added),
             (Some((server, _)), None) => Some(server + self.client_end_ns()),
-            (None, None) => self.light_ns,
+            // A server that answers soon acknowledges by its replies: the fastest shows its end.
+            (None, None) => match (self.light_ns, self.client_ack_ns) {
+                (None, None) => None,
+                (light, _) => Some(light.unwrap_or(0) + self.client_end_ns()),
+            },
         }
     }
 
@@ -264,14 +280,14 @@ impl Evidence {
         }
     }
 
-    /// Of what a call of this work takes, the part that is not the server's, of 1.
+    /// Of what calls of this work take together, the part that is not the server's, of 1.
     pub fn way_share(&self, work: Work) -> f64 {
         let Relayed { calls, whole_ns, behind_ns } = self.relayed_works[work as usize];
         if calls > 0 {
             // What it takes behind a relay was captured.
             return 1.0 - share(behind_ns, whole_ns).min(1.0);
         }
-        let whole_ns = self.work(work).median_ns + self.client_end_ns();
+        let whole_ns = self.work(work).mean_ns + self.client_end_ns();
         share(self.network_ns(work), whole_ns).min(1.0)
     }
 

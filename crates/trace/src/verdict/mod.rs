@@ -18,6 +18,7 @@ perf::named! {
     #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
     pub enum Suspect {
         NoReply => "no_reply",
+        HangingCalls => "hanging_calls",
         SlowCommit => "slow_commit",
         SlowStableWrite => "slow_stable_write",
         SmallSyncs => "small_syncs",

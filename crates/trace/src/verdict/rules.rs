@@ -100,9 +100,11 @@ fn certainty(first: &Finding, doubts: &[Doubt]) -> Certainty {
     certainty
 }
 
-/// Whether something was seen as often. What lasts until the end cannot happen twice.
+/// Whether something was seen as often. What lasts until the end cannot happen twice, and a call
+/// that hangs hardly ends.
 fn is_seen(found: &Finding, events: u64) -> bool {
-    found.suspect == Suspect::NoReply || found.events >= events
+    let lasts = matches!(found.suspect, Suspect::NoReply | Suspect::HangingCalls);
+    lasts || found.events >= events
 }
 
 /// Whether the capture is whole.
@@ -154,7 +156,7 @@ fn against(evidence: &Evidence, first: &Finding, second: Option<&Finding>) -> Ve
     }
     // Who waits for nothing does not work, either way.
     if share(evidence.failed, evidence.replies()) > REFUSED_MIN
-        && !matches!(first.suspect, Suspect::IdleClient | Suspect::NoReply)
+        && !matches!(first.suspect, Suspect::IdleClient | Suspect::NoReply | Suspect::HangingCalls)
     {
         doubts.push(Doubt::Failed);
     }
@@ -182,10 +184,11 @@ fn round_trip_unknown(evidence: &Evidence) -> Option<Doubt> {
     if evidence.round_trip_ns().is_some_and(|ns| evidence.is_too_short(ns)) {
         return Some(Doubt::CoarseTimes);
     }
-    match (evidence.server_ack_ns, evidence.relay_ns, evidence.light_ns) {
-        (None, None, None) => Some(Doubt::NoRoundTrip),
-        (None, None, Some(_)) => Some(Doubt::RoundTripUnknown),
-        _ => None,
+    let is_known = evidence.server_ack_ns.is_some() || evidence.relay_ns.is_some();
+    match evidence.round_trip_ns() {
+        _ if is_known => None,
+        None => Some(Doubt::NoRoundTrip),
+        Some(_) => Some(Doubt::RoundTripUnknown),
     }
 }
 
@@ -260,7 +263,8 @@ impl<'e> Shares<'e> {
         // From the first byte of a message to its last, which a response time leaves out.
         let stretch_ns = heavier(evidence).stretch_ns / evidence.work(main).calls.max(1);
         let network = evidence.way_share(main);
-        let in_server_ns = response_ns.saturating_sub(evidence.network_ns(main));
+        let mean_ns = evidence.work(main).mean_ns + evidence.client_end_ns();
+        let in_server_ns = mean_ns.saturating_sub(evidence.network_ns(main));
         Self {
             evidence,
             all,
@@ -296,6 +300,7 @@ impl<'e> Shares<'e> {
                 share(self.evidence.waited.unanswered, self.all),
                 self.evidence.unanswered,
             ),
+            self.hanging(),
             self.postponed(),
         ];
         self.attributed(candidates.into_iter().flatten().collect())
@@ -450,8 +455,8 @@ impl<'e> Shares<'e> {
 
     /// Where a few long pauses are most of it, these are what was seen, and no short one is.
     fn idle_client(&self) -> Option<Finding> {
-        let Evidence { pauses, thinks, waited, .. } = self.evidence;
-        let is_theirs = pauses.ns * 2 > waited.idle;
+        let Evidence { pauses, thinks, .. } = self.evidence;
+        let is_theirs = self.evidence.is_idle_in_pauses();
         finding(Suspect::IdleClient, self.idle, if is_theirs { pauses.count } else { *thinks })
     }
 
@@ -481,6 +486,12 @@ impl<'e> Shares<'e> {
         // Where others go on meanwhile, their replies hide who waits for his timer.
         let waits = share(udp.waited_ns, udp.ns) * (1.0 - self.idle);
         finding(Suspect::Retransmission, seen.max(waits), udp.repeated.max(u64::from(seen > 0.0)))
+    }
+
+    /// Calls that hang while others are answered.
+    fn hanging(&self) -> Option<Finding> {
+        let Evidence { waited, hung, .. } = self.evidence;
+        finding(Suspect::HangingCalls, share(waited.late, self.all), hung.calls)
     }
 
     fn postponed(&self) -> Option<Finding> {
@@ -539,7 +550,7 @@ mod tests {
     fn writes(median_ns: u64) -> Evidence {
         let mut evidence = Evidence { relay_ns: Some(20_080_000), ..Evidence::default() };
         evidence.works[Work::Write as usize] =
-            WorkNumbers { calls: 256, bytes: 256 << 15, median_ns };
+            WorkNumbers { calls: 256, bytes: 256 << 15, median_ns, mean_ns: median_ns };
         let mut waited = Waited { recovery: 40_000_000, ..Waited::default() };
         waited.works[Work::Write as usize] = 5_760_000_000;
         evidence.waited = waited;
@@ -558,7 +569,7 @@ mod tests {
     fn stable_writes() -> Evidence {
         let mut evidence = Evidence::default();
         let median_ns = 40_000_000;
-        let writes = WorkNumbers { calls: 100, bytes: 100 << 13, median_ns };
+        let writes = WorkNumbers { calls: 100, bytes: 100 << 13, median_ns, mean_ns: median_ns };
         evidence.works[Work::StableWrite as usize] = writes;
         evidence.waited.works[Work::StableWrite as usize] = 100 * median_ns;
         evidence.stop_and_wait = Some(1.0);
@@ -633,6 +644,27 @@ mod tests {
         assert_eq!(judged(1_000_000, 0), vec![Doubt::CoarseTimes]);
         assert_eq!(judged(1_000_000, 2_000_000), vec![]);
         assert_eq!(judged(1_000, 0), vec![]);
+    }
+
+    #[test]
+    fn where_only_the_client_acknowledges_its_way_is_the_networks() {
+        let reads = |mean_ns: u64, client_ack_ns, light_ns| {
+            let mut evidence = Evidence { client_ack_ns, light_ns, ..Evidence::default() };
+            let median_ns = mean_ns;
+            evidence.works[Work::Read as usize] =
+                WorkNumbers { calls: 200, bytes: 200 << 10, median_ns, mean_ns };
+            evidence.waited.works[Work::Read as usize] = 200 * mean_ns;
+            (evidence.thinks, evidence.waited.idle) = (200, 200 * 20_050_000);
+            evidence.stop_and_wait = Some(1.0);
+            let Diagnosis { verdict, doubts, .. } = judge(&evidence);
+            (verdict.unwrap().0.suspect, doubts)
+        };
+        let far = Some((20_000_000, 20_000_000));
+        let doubts = vec![Doubt::RoundTripUnknown];
+        assert_eq!(reads(300_000, far, None), (Suspect::Latency, doubts.clone()));
+        assert_eq!(reads(300_000, far, Some(300_000)), (Suspect::Latency, doubts));
+        assert_eq!(reads(300_000, None, None).0, Suspect::IdleClient);
+        assert_eq!(reads(200_000_000, far, None).0, Suspect::SlowServer);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod endings;
 mod files;
 mod frames;
 mod gaps;
+mod hangs;
 mod hostile;
 mod layers;
 mod network;

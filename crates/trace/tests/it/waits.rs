@@ -7,41 +7,56 @@ use trace::{Cause, Gap};
 
 use crate::frames::{Found, Rpc, analyze, ipv4, pcap_at, tcp_with, udp};
 
-const MS: u64 = 1_000_000;
-const SECOND: u64 = 1_000 * MS;
+pub(crate) const MS: u64 = 1_000_000;
+pub(crate) const SECOND: u64 = 1_000 * MS;
 const ACK: u8 = 0x10;
-const RST: u8 = 4;
+pub(crate) const RST: u8 = 4;
 
 /// Packets of several connections, by the client's port; acknowledged after a tenth of a
 /// millisecond.
 #[derive(Default)]
-struct Tape {
-    events: Vec<(u64, u16, bool, u8, u16, Vec<u8>)>,
+pub(crate) struct Tape {
+    pub(crate) events: Vec<(u64, u16, bool, u8, u16, Vec<u8>)>,
     xid: u32,
 }
 
 impl Tape {
-    fn packet(&mut self, at: u64, port: u16, of_client: bool, window: u16, bytes: Vec<u8>) {
+    pub(crate) fn packet(
+        &mut self,
+        at: u64,
+        port: u16,
+        of_client: bool,
+        window: u16,
+        bytes: Vec<u8>,
+    ) {
         self.events.push((at, port, of_client, ACK, window, bytes));
     }
 
-    fn says(&mut self, at: u64, port: u16, rpc: &Rpc) {
+    pub(crate) fn says(&mut self, at: u64, port: u16, rpc: &Rpc) {
         self.packet(at, port, rpc.is_call(), 0xffff, rpc.record());
         self.packet(at + MS / 10, port, !rpc.is_call(), 0xffff, Vec::new());
     }
 
     /// A LOOKUP, without its reply.
-    fn called(&mut self, at: u64, port: u16) -> u32 {
+    pub(crate) fn called(&mut self, at: u64, port: u16) -> u32 {
         self.xid += 1;
         self.says(at, port, &Rpc::Lookup { xid: self.xid, name: "f".into() });
         self.xid
     }
 
     /// A call that makes no attributes known, answered after so long.
-    fn other(&mut self, at: u64, port: u16, response_ns: u64) {
+    pub(crate) fn other(&mut self, at: u64, port: u16, response_ns: u64) {
         self.xid += 1;
         self.says(at, port, &Rpc::Null { xid: self.xid });
         self.says(at + response_ns, port, &Rpc::Nothing { xid: self.xid });
+    }
+
+    /// A stable WRITE that is answered after so long.
+    pub(crate) fn written(&mut self, at: u64, port: u16, response_ns: u64) {
+        self.xid += 1;
+        let (xid, bytes) = (self.xid, 32 << 10);
+        self.says(at, port, &Rpc::Write { xid, bytes });
+        self.says(at + response_ns, port, &Rpc::Written { xid, bytes });
     }
 
     fn captured(&self) -> Vec<(u64, Vec<u8>)> {
@@ -61,7 +76,7 @@ impl Tape {
         packets.collect()
     }
 
-    fn judged(&self) -> (Diagnosis, Evidence, Found) {
+    pub(crate) fn judged(&self) -> (Diagnosis, Evidence, Found) {
         judged(&self.captured())
     }
 }
@@ -77,11 +92,11 @@ fn judged(packets: &[(u64, Vec<u8>)]) -> (Diagnosis, Evidence, Found) {
     (diagnosis, evidence, found)
 }
 
-fn verdict(diagnosis: &Diagnosis) -> Option<(Suspect, Certainty)> {
+pub(crate) fn verdict(diagnosis: &Diagnosis) -> Option<(Suspect, Certainty)> {
     diagnosis.verdict.map(|(found, certainty)| (found.suspect, certainty))
 }
 
-fn share_of(diagnosis: &Diagnosis, suspect: Suspect) -> f64 {
+pub(crate) fn share_of(diagnosis: &Diagnosis, suspect: Suspect) -> f64 {
     let all = diagnosis.verdict.map(|(found, _)| found).into_iter().chain(diagnosis.also.clone());
     all.filter(|found| found.suspect == suspect).map(|found| found.share).sum()
 }
@@ -147,6 +162,38 @@ fn one_call_at_a_time_is_the_servers_where_it_takes_most_of_each_and_the_clients
     // The same of a server that answers within four round trips.
     let (diagnosis, ..) = one_by_one(MS * 2 / 5).judged();
     assert_eq!(verdict(&diagnosis), Some((Suspect::OneOutstanding, Certainty::Sure)));
+}
+
+/// Calls one after the other, of which nine of 20 take so long: a file half of which is in the
+/// server's memory. And such WRITEs.
+fn two_kinds(long_ns: u64, is_write: bool) -> Tape {
+    let (mut tape, mut at) = (Tape::default(), 0);
+    for number in 0..400 {
+        let response_ns = if number % 20 < 9 { long_ns } else { MS / 5 };
+        match is_write {
+            true => tape.written(at, 900, response_ns),
+            false => tape.other(at, 900, response_ns),
+        }
+        at += response_ns + MS / 20;
+    }
+    tape
+}
+
+#[test]
+fn where_fewer_than_half_of_the_calls_take_most_of_the_time_it_is_they_that_are_waited_for() {
+    let of = |long_ns, is_write| {
+        let (diagnosis, ..) = two_kinds(long_ns, is_write).judged();
+        let suspect = verdict(&diagnosis).unwrap().0;
+        (suspect, share_of(&diagnosis, suspect))
+    };
+    let (suspect, share) = of(60 * MS, false);
+    assert_eq!(suspect, Suspect::SlowServer);
+    assert!(share > 0.95, "{share}");
+    let (suspect, share) = of(60 * MS, true);
+    assert_eq!(suspect, Suspect::SlowStableWrite);
+    assert!(share > 0.95, "{share}");
+    assert_eq!(of(MS / 5, false).0, Suspect::OneOutstanding);
+    assert_eq!(of(MS / 5, true).0, Suspect::OneOutstanding);
 }
 
 #[test]
