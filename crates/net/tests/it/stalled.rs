@@ -143,7 +143,8 @@ fn however_many_calls_do_not_return_others_are_answered_and_the_end_comes() {
     let _stuck: Vec<_> = (0..5).map(|_| server.begins(GATED, 100)).collect();
     (0..5).for_each(|_| server.begun.recv_timeout(PATIENCE).unwrap());
     server.end.send(()).unwrap();
-    assert!(server.ended.join().unwrap().connections_abandoned >= 5);
+    let Drained { calls_abandoned, connections_abandoned } = server.ended.join().unwrap();
+    assert_eq!((calls_abandoned, connections_abandoned >= 5), (5, true));
 }
 
 #[test]
