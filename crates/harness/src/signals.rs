@@ -76,13 +76,23 @@ fn watched() -> Result<&'static Watched, Failure> {
 /// Signals wait while they are held, by this thread and those that it starts. One that came between
 /// the system's handler and what the handler calls would be lost: Ctrl-C in the first milliseconds.
 #[derive(Debug)]
-struct Held(Option<SigSet>);
+pub struct Held(Option<SigSet>);
 
 impl Held {
     fn begin() -> Self {
-        let ours = SigSet::from_iter([Number::SIGINT, Number::SIGTERM, Number::SIGHUP]);
-        Self(ours.thread_swap_mask(SigmaskHow::SIG_BLOCK).ok())
+        Self(ours().thread_swap_mask(SigmaskHow::SIG_BLOCK).ok())
     }
+}
+
+fn ours() -> SigSet {
+    SigSet::from_iter([Number::SIGINT, Number::SIGTERM, Number::SIGHUP])
+}
+
+/// Leaves signals to the thread that takes them, while this is there, for this thread and those
+/// that it starts. The system may choose any other that takes one, also one that a file system
+/// keeps, and then nobody hears of it. Programs that they start would not hear of theirs.
+pub fn leave_to_their_thread() -> Held {
+    Held::begin()
 }
 
 impl Drop for Held {
@@ -106,6 +116,8 @@ async fn take(begun: mpsc::Sender<std::io::Result<()>>) {
             return;
         }
     };
+    // It begins with what is held by who has started it.
+    ours().thread_unblock().ok();
     begun.send(Ok(())).ok();
     let clock = Clock::real();
     loop {
@@ -221,34 +233,61 @@ impl Interrupts {
         }
     }
 
+    /// The same, for those to whom a hangup means something else: one that comes waits.
+    ///
+    /// # Errors
+    /// As `work`, or interrupted.
+    pub async fn or_end<T>(
+        &mut self,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        tokio::select! {
+            biased;
+            () = self.next_end() => Err(Failure::interrupted()),
+            done = work => done,
+        }
+    }
+
     /// Waits for the end of what is in progress, or for somebody who asks again.
     pub async fn hurry(
         &mut self,
         draining: impl Future<Output = Drained>,
     ) -> Result<Drained, Failure> {
-        let hangups = async { while self.next_signal().await == Signal::Hangup {} };
-        tokio::select! {
-            drained = draining => Ok(drained),
-            () = hangups => Err(Failure::interrupted()),
+        self.or_end(async { Ok(draining.await) }).await
+    }
+
+    /// The next signal, for those to whom a hangup means something else.
+    pub async fn next_signal(&mut self) -> Signal {
+        loop {
+            if self.has_end() {
+                return Signal::End;
+            }
+            let hangups = self.counts.borrow().hangups;
+            if hangups > self.seen.hangups {
+                self.seen.hangups = hangups;
+                return Signal::Hangup;
+            }
+            self.changed().await;
         }
     }
 
-    /// The same, for those to whom a hangup means something else.
-    pub async fn next_signal(&mut self) -> Signal {
-        loop {
-            let now = *self.counts.borrow_and_update();
-            if now.ends > self.seen.ends {
-                self.seen.ends += 1;
-                return Signal::End;
-            }
-            if now.hangups > self.seen.hangups {
-                self.seen.hangups = now.hangups;
-                return Signal::Hangup;
-            }
-            if self.counts.changed().await.is_err() {
-                // The sender lives as long as the process.
-                std::future::pending::<()>().await;
-            }
+    /// Waits for a request to end, and leaves hangups to [`Self::next_signal`].
+    pub async fn next_end(&mut self) {
+        while !self.has_end() {
+            self.changed().await;
+        }
+    }
+
+    fn has_end(&mut self) -> bool {
+        let has_end = self.counts.borrow_and_update().ends > self.seen.ends;
+        self.seen.ends += u64::from(has_end);
+        has_end
+    }
+
+    async fn changed(&mut self) {
+        if self.counts.changed().await.is_err() {
+            // The sender lives as long as the process.
+            std::future::pending::<()>().await;
         }
     }
 }

@@ -111,7 +111,7 @@ const DEFAULT_LISTEN: &str = "127.0.0.1:2049";
 ///
 /// Either one store, or any number of exports. Access has the words of exports(5); SIGHUP reads the
 /// file of exports again, SIGTERM ends after what is in progress.
-#[derive(Debug, Parser)]
+#[derive(Clone, Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit serve /srv/data                          on 127.0.0.1:2049
   nfskit serve mem: --listen 127.0.0.1:0          in memory, on a free port

@@ -1,5 +1,6 @@
 //! `nfskit serve`: how it begins, what it says, how it ends.
 
+use std::fs;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
@@ -9,6 +10,7 @@ use perf::units::Nanos;
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
 use rustix::process::Signal;
 
+use crate::mount::{Mounted, can_mount};
 use crate::peer::Nobody;
 use crate::program::{Deadline, Program, nfskit, run};
 use crate::rpc::Connection;
@@ -18,7 +20,7 @@ use crate::served::Served;
 fn a_store_that_is_not_there_or_no_directory() {
     let folder = tempfile::tempdir().unwrap();
     let (file, absent) = (folder.path().join("file"), folder.path().join("absent"));
-    std::fs::write(&file, "").unwrap();
+    fs::write(&file, "").unwrap();
     for (store, why) in [(&file, "Not a directory"), (&absent, "No such file")] {
         let store = store.to_str().unwrap();
         let finished = run(["serve", store, "--listen", "127.0.0.1:0"]);
@@ -203,7 +205,7 @@ fn whoever_listens_beyond_the_host_without_a_list_of_clients_is_warned() {
     assert!(text.contains("try: --export /=client=10.0.0.0/8, or --listen 127.0.0.1:"), "{text}");
     let folder = tempfile::tempdir().unwrap();
     let (file, path) = (folder.path().join("exports.toml"), folder.path().display());
-    std::fs::write(&file, format!("[[export]]\npath = \"{path}\"\n")).unwrap();
+    fs::write(&file, format!("[[export]]\npath = \"{path}\"\n")).unwrap();
     let file = file.to_str().unwrap();
     let text = warned_of(&["--exports", file]);
     assert!(text.contains(&format!("try: clients = [\"10.0.0.0/8\"] for it in {file}")), "{text}");
@@ -313,4 +315,56 @@ fn a_server_whose_threads_do_not_return_ends_all_the_same() {
         assert_eq!(finished.code, Some(3), "{finished:?}");
         assert!(finished.stderr.contains("system call has not returned"), "{finished:?}");
     }
+}
+
+/// The system may choose any thread that takes a signal, also one that a file system keeps.
+#[test]
+fn a_server_leaves_signals_to_a_thread_of_their_own() {
+    const HUP_INT_TERM: u64 = 1 | 1 << 1 | 1 << 14;
+    let served = Served::memory(&[]);
+    let tasks = fs::read_dir(format!("/proc/{}/task", served.program.pid())).unwrap();
+    let statuses =
+        tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("status")).ok());
+    let takes = |status: &String| {
+        let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
+        u64::from_str_radix(blocked.trim(), 16).unwrap() & HUP_INT_TERM != HUP_INT_TERM
+    };
+    let name = |status: String| status.lines().next().unwrap().to_owned();
+    let taking: Vec<_> = statuses.filter(takes).map(name).collect();
+    assert_eq!(taking, ["Name:\tnfskit-signals"]);
+    served.stop();
+}
+
+/// It is a mount whose program is stopped, at the start and at a reload.
+#[test]
+fn a_directory_that_does_not_answer_keeps_nobody_from_ending_the_server() {
+    if !can_mount() {
+        return;
+    }
+    let (origin, folder) = (Served::memory(&[]), tempfile::tempdir().unwrap());
+    let mounted = Mounted::new(&origin, &[]);
+    mounted.program().signal(Signal::STOP);
+    let file = folder.path().join("exports.toml");
+    let serve = |dir: &Path| {
+        fs::write(&file, format!("[[export]]\npath = {dir:?}\n")).unwrap();
+        let mut command = nfskit(["serve", "--grace", "3600s", "--exports"]);
+        command.arg(&file);
+        command
+    };
+    let dead = mounted.path("");
+    let starting = Program::start(serve(&dead).args(["--listen", "127.0.0.1:0"]));
+    starting.has_thread(harness::apart::THREAD);
+    starting.signal(Signal::TERM);
+    assert!(!starting.finish().was_interrupted());
+    for signal in [Signal::TERM, Signal::INT] {
+        let served = Served::start(serve(folder.path()), "127.0.0.1:0");
+        serve(&dead);
+        served.program.signal(Signal::HUP);
+        served.program.has_thread(harness::apart::THREAD);
+        served.program.signal(signal);
+        let finished = served.program.finish();
+        assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{finished:?}");
+    }
+    mounted.program().signal(Signal::CONT);
+    mounted.stop();
 }

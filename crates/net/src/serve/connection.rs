@@ -238,6 +238,8 @@ where
         if (is_heavy || !has_begun) && !self.has_turn(cx) {
             return Poll::Pending;
         }
+        // A call may stay in the system, and this poll with it.
+        self.seated.seat().is_busy(true);
         self.read(transport, cx)?;
         let flushed = transport.poll_flush(cx)?;
         if self.settle(transport) && self.end.is_none() {

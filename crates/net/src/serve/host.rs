@@ -123,7 +123,8 @@ pub struct Counts {
 /// How a drain has ended.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Drained {
-    /// Calls that had been read and were not answered.
+    /// Calls that had been read and were not answered. Of a connection whose call stays in the
+    /// system that one is counted alone.
     pub calls_abandoned: u64,
     /// Connections that were still being served when all were to end.
     pub connections_abandoned: u64,
@@ -303,8 +304,16 @@ impl Host {
             enter(Phase::Abandoning);
             clock.within(NOTICE, served.wait_for(|&served| served == 0)).await.ok();
         }
-        drained.calls_abandoned = self.0.counts.abandoned.load(Ordering::Relaxed);
+        let counted = self.0.counts.abandoned.load(Ordering::Relaxed);
+        drained.calls_abandoned = counted + self.stuck();
         drained
+    }
+
+    /// Connections and sockets of datagrams that have not noticed that they are given up: each is
+    /// in a call that stays in the system. Who has none waits for its peer to close.
+    fn stuck(&self) -> u64 {
+        let served = *self.0.served.borrow();
+        served.saturating_sub(self.0.seats.idle() as u64)
     }
 
     pub fn counts(&self) -> Counts {

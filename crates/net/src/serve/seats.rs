@@ -205,6 +205,16 @@ impl Seats {
         table.parties.range(first..).next().is_some_and(|(party, _)| party.host == host)
     }
 
+    /// Connections that have nothing in progress.
+    pub(crate) fn idle(&self) -> usize {
+        self.table
+            .lock()
+            .seats
+            .values()
+            .filter(|seat| !seat.is_busy.load(Ordering::Relaxed))
+            .count()
+    }
+
     /// Moves the coarse clock on.
     pub(crate) fn look_at(&self, now: Instant) {
         self.now_ns.fetch_max(now.as_nanos(), Ordering::Relaxed);

@@ -36,13 +36,13 @@ struct Server {
 }
 
 impl Server {
-    fn start(gate: &Arc<RwLock<()>>, calls_max: usize) -> Self {
+    fn start(gate: &Arc<RwLock<()>>, calls_max: usize, limits: Limits) -> Self {
         let (begins, begun) = mpsc::channel();
         let (end, ends) = oneshot::channel();
         let (answer, addresses) = mpsc::channel();
         let gate = Arc::clone(gate);
         let run = async move {
-            let host = listen(&gate, &begins, &answer);
+            let host = listen(&gate, limits, &begins, &answer);
             answer.send(tells_health()).unwrap();
             ends.await.unwrap();
             host.drain(Nanos::ZERO).await
@@ -56,9 +56,7 @@ impl Server {
     fn begins(&self, tag: u8, bytes: usize) -> TcpStream {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let len = u32::try_from(bytes).unwrap();
-        stream.write_all(&Fragment { last: true, len }.to_header()).unwrap();
-        stream.write_all(&vec![tag; bytes]).unwrap();
+        calls(&mut stream, tag, bytes);
         stream
     }
 
@@ -67,12 +65,17 @@ impl Server {
     }
 }
 
-fn listen(gate: &Arc<RwLock<()>>, begins: &Sender<()>, answer: &Sender<SocketAddr>) -> Host {
+fn listen(
+    gate: &Arc<RwLock<()>>,
+    limits: Limits,
+    begins: &Sender<()>,
+    answer: &Sender<SocketAddr>,
+) -> Host {
     let clock = Clock::real();
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let listener = Listener::bind(any, RECORD_BYTES_MAX).unwrap();
     answer.send(listener.local_addr().unwrap()).unwrap();
-    let host = Host::new(&clock, Limits::default());
+    let host = Host::new(&clock, limits);
     let (own, gate, begins) = (host.clone(), Arc::clone(gate), begins.clone());
     let service = move |_: Peer, record: Bytes| {
         let (gate, begins) = (Arc::clone(&gate), begins.clone());
@@ -106,6 +109,12 @@ fn is_well(server: &Server) {
     assert!(answer.ends_with("well"), "{answer}");
 }
 
+fn calls(stream: &mut TcpStream, tag: u8, bytes: usize) {
+    let len = u32::try_from(bytes).unwrap();
+    stream.write_all(&Fragment { last: true, len }.to_header()).unwrap();
+    stream.write_all(&vec![tag; bytes]).unwrap();
+}
+
 fn is_answered(stream: &mut TcpStream, bytes: usize) {
     stream.read_exact(&mut vec![0; 4 + bytes]).expect("the call is answered");
 }
@@ -114,7 +123,7 @@ fn is_answered(stream: &mut TcpStream, bytes: usize) {
 fn however_many_calls_do_not_return_others_are_answered_and_the_end_comes() {
     let gate = Arc::new(RwLock::new(()));
     let shut = gate.write();
-    let server = Server::start(&gate, 64);
+    let server = Server::start(&gate, 64, Limits::default());
     server.answers(100);
     // The large ones have tasks of their own, and turns.
     let stuck: Vec<_> = [300 << 10, 100].repeat(20);
@@ -134,5 +143,26 @@ fn however_many_calls_do_not_return_others_are_answered_and_the_end_comes() {
     let _stuck: Vec<_> = (0..5).map(|_| server.begins(GATED, 100)).collect();
     (0..5).for_each(|_| server.begun.recv_timeout(PATIENCE).unwrap());
     server.end.send(()).unwrap();
-    assert!(server.ended.join().unwrap().connections_abandoned >= 5);
+    let Drained { calls_abandoned, connections_abandoned } = server.ended.join().unwrap();
+    assert_eq!((calls_abandoned, connections_abandoned >= 5), (5, true));
+}
+
+#[test]
+fn a_connection_whose_call_does_not_return_keeps_its_place() {
+    let gate = Arc::new(RwLock::new(()));
+    let shut = gate.write();
+    let limits = Limits { connections_per_host_max: 2, ..Limits::default() };
+    let server = Server::start(&gate, 64, limits);
+    let mut stuck = server.begins(GATED, 100);
+    server.begun.recv_timeout(PATIENCE).unwrap();
+    let mut others = Vec::new();
+    for _ in 0..3 {
+        let mut other = server.begins(0, 100);
+        is_answered(&mut other, 100);
+        others.push(other);
+    }
+    drop(shut);
+    is_answered(&mut stuck, 100);
+    calls(&mut stuck, 0, 100);
+    is_answered(&mut stuck, 100);
 }

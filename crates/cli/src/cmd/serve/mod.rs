@@ -1,6 +1,7 @@
 //! `nfskit serve`: an NFS server on directories, in memory, or on another server's files.
 
 mod banner;
+mod directories;
 mod exported;
 mod identity;
 mod logged;
@@ -10,30 +11,28 @@ mod running;
 mod stores;
 mod watch;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use harness::exit::Failure;
-use harness::exports::Spec;
-use harness::exports::resolve::Stores;
-use harness::signals::Interrupts;
+use harness::signals::{self, Interrupts};
 use harness::state::State;
 use harness::verbosity::Verbosity;
 use harness::{recovery, served};
 use net::clock::Clock;
+use perf::units::Nanos;
 use server::store::Store;
 use server::store::dir::write_log::WriteLog;
 use server::store::dir::{DirOptions, DirStore};
-use server::types::Caller;
 use server::{Exports, Replies};
 use world::machine::times;
 
 use self::banner::Banner;
-use self::exported::{export, named, specs, specs_again};
+use self::directories::{Directories, acts_as};
+use self::exported::{export, named};
 use self::logged::{
-    above_memory, check_write_log, emulated_log, log_in_export, named_in_vain, other_sizes, stopped,
+    above_memory, check_write_log, emulated_log, named_in_vain, other_sizes, stopped,
 };
-use self::persistent::{REPLIES_MAX, outside, replies, state_in_export, state_or_warning};
+use self::persistent::{REPLIES_MAX, outside, replies, state_or_warning};
 use self::running::{Server, bind};
 use self::stores::Kind;
 use crate::args::{LogReplies, MetadataSync, Serve};
@@ -47,6 +46,7 @@ const MEMORY_BYTES: u64 = 4 << 30;
 
 /// Runs the command: until Ctrl-C or SIGTERM.
 pub(crate) fn run(args: &Serve, verbosity: Verbosity) -> Result<(), Failure> {
+    let _held = signals::leave_to_their_thread();
     let calls_max = args.threads as usize;
     let workers = served::worker_threads().min(calls_max);
     let served = net::runtime::serve_on_threads(workers, calls_max, async {
@@ -100,22 +100,18 @@ async fn serve_directories(
 ) -> Result<(), Failure> {
     // Modes are the clients' business.
     rustix::process::umask(rustix::fs::Mode::empty());
-    let interrupts = Interrupts::catch()?;
+    let mut interrupts = Interrupts::catch()?;
+    // Nothing is in progress yet that an end would have to wait for.
+    let starting = interrupts.ends_within(Nanos::ZERO);
     let sockets = bind(args)?;
     let mut banner = Banner::new(args, Kind::Directories);
     let state = state_or_warning(args, &sockets, &mut banner);
-    let specs = specs(args)?;
+    let specs = interrupts.or_end(directories::named(args)).await?;
     let state = outside(state, &specs, &mut banner);
     let replies = replies(args, &clock, state.as_ref(), &mut banner);
     let options = dir_options(args, state.as_ref());
-    let mut stores = Stores::default();
-    let mut exported = async |specs: &[Spec], clock: &Clock| {
-        let options = shared_among(specs.len(), &options);
-        let open = |path: &Path| served::open(path, &options);
-        let (is_at, leads_into) = (DirStore::is_at, DirStore::leads_into);
-        stores.exports(clock, specs, open, is_at, leads_into, &acts_as).await
-    };
-    let exports = exported(&specs, &clock).await?;
+    let directories = Directories::new(args, &clock, state, options);
+    let exports = interrupts.or_end(directories.open(specs.clone())).await?;
     let first = &exports.first().store;
     banner.serves(&specs, acts_as(first).as_ref());
     banner.looks_at_directories();
@@ -128,12 +124,9 @@ async fn serve_directories(
     let store_fds = store_fds(specs.len());
     let server =
         Server { args, verbosity, clock: clock.clone(), interrupts, sockets, replies, store_fds };
-    let reload = async || {
-        let specs = specs_again(args)?;
-        keep_apart(args, state.as_ref(), &specs)?;
-        exported(&specs, &clock).await.map_err(|error| error.to_string())
-    };
+    let reload = async || directories.open_again().await;
     let stopped = stopped(args.log_failure, logged.as_deref());
+    drop(starting);
     let served = server.run(exports, banner, reload, stopped).await;
     let ended = match &logged {
         Some(store) if may_end_log(&served, store) => store.end_log().await,
@@ -154,15 +147,6 @@ fn may_end_log(served: &Result<(), Failure>, store: &DirStore) -> bool {
     }
 }
 
-/// What the server keeps for itself is never exported, whatever the exports have become.
-fn keep_apart(args: &Serve, state: Option<&State>, specs: &[Spec]) -> Result<(), String> {
-    let reached = |spec: &Spec| {
-        let state = state.and_then(|state| state_in_export(state, spec));
-        state.or_else(|| log_in_export(args, &spec.path))
-    };
-    specs.iter().find_map(reached).map_or(Ok(()), Err)
-}
-
 /// How directories are served.
 fn dir_options(args: &Serve, state: Option<&State>) -> DirOptions {
     let metadata_sync = args.metadata_sync.unwrap_or(MetadataSync::Always).into();
@@ -180,19 +164,6 @@ fn write_log(args: &Serve) -> WriteLog {
     WriteLog { on_failure, keeps_replies, progress, ..new }
 }
 
-/// What one of several stores may have, so that descriptors are left for connections, and threads
-/// are not without number.
-fn shared_among(stores: usize, options: &DirOptions) -> DirOptions {
-    let stores = stores.max(1);
-    DirOptions {
-        open_files_max: Some((all_open_files_max() / stores).max(64)),
-        sync_threads: (options.sync_threads / stores).max(2),
-        read_threads: (options.read_threads / stores).max(1),
-        list_threads: (options.list_threads / stores).max(1),
-        ..options.clone()
-    }
-}
-
 /// Files that all stores together have open.
 fn all_open_files_max() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
@@ -203,25 +174,4 @@ fn all_open_files_max() -> usize {
 /// These, and what each store has open for itself.
 fn store_fds(stores: usize) -> usize {
     all_open_files_max() + stores * STORE_OWN_FDS
-}
-
-/// As whom all callers act, if they cannot act as themselves.
-fn acts_as(store: &DirStore) -> Option<Caller> {
-    (!store.acts_as_callers()).then(served::this_user)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn threads_are_divided_among_many_stores() {
-        let all = DirOptions { list_threads: 63, ..DirOptions::default() };
-        let threads = |stores| {
-            let options = shared_among(stores, &all);
-            (options.sync_threads, options.read_threads, options.list_threads)
-        };
-        assert_eq!(threads(1), (all.sync_threads, all.read_threads, 63));
-        assert_eq!(threads(600), (2, 1, 1));
-    }
 }

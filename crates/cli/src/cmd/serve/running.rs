@@ -98,15 +98,22 @@ async fn until_ended(
     mut reload: impl AsyncFnMut(),
     stopped: impl Future<Output = Failure>,
 ) -> (&'static str, Option<Failure>) {
+    const ASKED: (&str, Option<Failure>) = ("asked to end", None);
+    let log_failed = |failure| ("the write log failed", Some(failure));
     let mut stopped = pin!(stopped);
     loop {
         let signal = tokio::select! {
             signal = interrupts.next_signal() => signal,
-            failure = &mut stopped => return ("the write log failed", Some(failure)),
+            failure = &mut stopped => return log_failed(failure),
         };
-        match signal {
-            Signal::End => return ("asked to end", None),
-            Signal::Hangup => reload().await,
+        if signal == Signal::End {
+            return ASKED;
+        }
+        // It lasts for as long as a directory does not answer.
+        tokio::select! {
+            () = reload() => {}
+            () = interrupts.next_end() => return ASKED,
+            failure = &mut stopped => return log_failed(failure),
         }
     }
 }
