@@ -123,8 +123,7 @@ fn floor_advice(error: &FloorError) -> String {
             "see whether the far end is alive, and the path to it".to_owned()
         }
         FloorError::NoAnswer { .. } => {
-            "see whether it is alive, and firewalls on the way; with a --rate fewer are lost"
-                .to_owned()
+            "see whether it is alive, and firewalls on the way".to_owned()
         }
         FloorError::NobodyListens { address } if address.port() == portmap::PORT => {
             "start rpcbind there, or leave --rpcbind out and give the port".to_owned()

@@ -85,6 +85,13 @@ impl Failure {
         self
     }
 
+    /// Adds something else to try.
+    #[must_use]
+    pub fn or_try(mut self, more: &str) -> Self {
+        self.advice = format!("{}; {more}", self.advice);
+        self
+    }
+
     /// What failed.
     pub fn what(&self) -> &str {
         &self.what

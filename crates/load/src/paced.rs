@@ -1,5 +1,6 @@
 //! An open loop of calls of one kind: each is due by a schedule, however long those before it take.
 
+use std::collections::BTreeSet;
 use std::pin::pin;
 
 use futures_util::StreamExt;
@@ -38,6 +39,16 @@ pub struct Paced<E> {
     pub broken: Option<E>,
     /// How long calls were due: the whole time, or until the run broke.
     pub lasted: Nanos,
+    /// What was outstanding when the run broke: its times are in neither histogram.
+    pub unanswered: Unanswered,
+}
+
+/// Calls that had no answer.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Unanswered {
+    pub count: u64,
+    /// The longest that one had waited since it was due.
+    pub longest: Nanos,
 }
 
 /// Calls of a half of the time.
@@ -90,7 +101,9 @@ pub async fn run<E, F: Future<Output = Result<(Instant, Instant), E>>>(
     let (since_due, since_sent) = (Histogram::new(), Histogram::new());
     let halves = [Half::default(); 2];
     let lasted = pace.time;
-    let mut paced = Paced { since_due, since_sent, not_started: 0, halves, broken: None, lasted };
+    let unanswered = Unanswered::default();
+    let mut paced =
+        Paced { since_due, since_sent, not_started: 0, halves, broken: None, lasted, unanswered };
     let begin = clock.now();
     let (middle, end) = (begin + pace.time / 2, begin + pace.time);
     let half = |at: Instant| (at < end).then_some(usize::from(at >= middle));
@@ -99,6 +112,8 @@ pub async fn run<E, F: Future<Output = Result<(Instant, Instant), E>>>(
     let mut schedule = Schedule::new(Arrivals::Fixed, pace.per_s, 0.0, begin);
     let mut due = schedule.next(&mut random);
     let mut calls: FuturesUnordered<Join<Ready<Instant>, F>> = FuturesUnordered::new();
+    // When each of them was due, as many as there are calls.
+    let mut outstanding = BTreeSet::new();
     let mut stopped = pin!(stopped);
     loop {
         let is_over = due >= end || clock.now() >= end;
@@ -113,6 +128,7 @@ pub async fn run<E, F: Future<Output = Result<(Instant, Instant), E>>>(
             }
             Some((due, answer)) = calls.next() => match answer {
                 Ok((sent, answered)) => {
+                    outstanding.remove(&due);
                     paced.since_due.record(answered.since(due));
                     paced.since_sent.record(answered.since(sent));
                     half(answered).into_iter().for_each(|at| paced.halves[at].answered += 1);
@@ -124,13 +140,17 @@ pub async fn run<E, F: Future<Output = Result<(Instant, Instant), E>>>(
             },
             () = alarm.until(due), if !is_over && calls.len() < pace.outstanding_max => {
                 calls.push(join(ready(due), call()));
+                outstanding.insert(due);
                 half(due).into_iter().for_each(|at| paced.halves[at].due += 1);
                 due = schedule.next(&mut random);
             }
         }
     }
     if paced.broken.is_some() {
-        paced.lasted = clock.now().min(end).since(begin);
+        let now = clock.now();
+        paced.lasted = now.min(end).since(begin);
+        let longest = outstanding.first().map_or(Nanos::ZERO, |due| now.since(*due));
+        paced.unanswered = Unanswered { count: outstanding.len() as u64, longest };
     }
     let until = begin + paced.lasted;
     paced.not_started = schedule.starts(due, until);
@@ -217,7 +237,34 @@ mod tests {
         assert_eq!((paced.since_due.count(), paced.broken), (3, Some(4)));
         assert_eq!(paced.within(), Half { due: 4, answered: 3 });
         assert_eq!((paced.not_started, paced.lasted), (0, Nanos::from_millis(90)));
+        assert_eq!(paced.unanswered, Unanswered { count: 1, longest: TEN_MS });
         assert!(!paced.keeps_pace());
+    }
+
+    #[test]
+    fn calls_that_wait_when_a_silent_server_ends_it_are_counted_with_their_wait() {
+        // The fifth waits for a second, and those behind it, too: ten a second.
+        let pace = Pace { per_s: 10.0, time: Nanos::from_secs(4), outstanding_max: 256 };
+        let world = World::new();
+        let clock = world.clock();
+        let run = async move {
+            let mut calls = 0;
+            let call = || {
+                calls += 1;
+                let (number, clock) = (calls, clock.clone());
+                async move {
+                    let sent = clock.now();
+                    clock.sleep(if number < 5 { TEN_MS } else { Nanos::from_secs(1) }).await;
+                    if number < 5 { Ok((sent, clock.now())) } else { Err(number) }
+                }
+            };
+            run(&clock, pace, call, std::future::pending()).await.unwrap()
+        };
+        let paced = world.run(run).unwrap();
+        assert_eq!((paced.since_due.count(), paced.broken), (4, Some(5)));
+        let (count, longest) = (paced.unanswered.count, paced.unanswered.longest);
+        assert!((10..=11).contains(&count), "{count}");
+        assert_eq!(longest, Nanos::from_secs(1));
     }
 
     #[test]

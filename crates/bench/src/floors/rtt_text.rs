@@ -86,7 +86,8 @@ impl<'a> Report<'a> {
         for series in self.short_rows() {
             let name = name(self.plan, &series.exchange);
             let (size, done) = (bytes(series.message_bytes as u64), series.times.len());
-            writeln!(out, "{name} {size}: {done} messages in {}", self.args.row_time)?;
+            let (all, span) = (self.args.trials, series.span);
+            writeln!(out, "{name} {size}: {done} of {all} messages in {span}")?;
         }
         if self.measured.series.iter().any(|series| series.refused.is_some()) {
             writeln!(out, "* NULL with bytes behind it: refused, which counts as a reply")?;

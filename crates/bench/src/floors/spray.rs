@@ -5,11 +5,13 @@ use std::fmt::Write;
 use harness::exit::Failure;
 use harness::records::{self, cell, sample};
 use harness::verbosity::Verbosity;
+use load::error::Error as LoadError;
 use load::floor::Outcome;
 use load::floor::spray;
 use load::latencies::histogram;
 use net::clock::Clock;
 use net::floor::DATAGRAM_BYTES_MAX;
+use net::floor::error::FloorError;
 use net::floor::protocol::RUN_MAX;
 use net::floor::rpc::Service;
 use net::floor::spray::{self as wire_spray, Spray as What, Sprayed as Run};
@@ -73,8 +75,15 @@ impl Workload for Spray {
         };
         let Outcome { measured: runs, failed } =
             on_a_thread("spray", verbosity, &mut interrupts, work).await?;
+        let failed = failed.map(|error| {
+            let is_burst = matches!(error, LoadError::Floor(FloorError::NoAnswer { .. }))
+                && self.rate.is_none()
+                && self.delay.is_none();
+            let failure = failure(error);
+            if is_burst { failure.or_try("with a --rate fewer are lost") } else { failure }
+        });
         let measured = (!runs.is_empty()).then_some(Sprayed { peer, service, runs });
-        Ok(workload::Outcome { measured, failed: failed.map(failure) })
+        Ok(workload::Outcome { measured, failed })
     }
 
     fn table(&self, &what: &What, sprayed: &Sprayed, _: Verbosity) -> String {

@@ -10,7 +10,7 @@ use harness::exit::Failure;
 use harness::values::{self, count, positive, time};
 use harness::verbosity::Verbosity;
 use harness::{records, target};
-use load::paced::{self, Half, Pace, Paced};
+use load::paced::{self, Half, Pace, Paced, Unanswered};
 use net::shape::Shape;
 use perf::record::Run as Record;
 use perf::units::Nanos;
@@ -95,8 +95,10 @@ impl Workload for Null {
 
     fn table(&self, pace: &Pace, paced: &Self::Measured, _: Verbosity) -> String {
         let [due, sent] = [&paced.since_due, &paced.since_sent].map(records::quantiles);
-        let (server, rate) = (&self.target, rate(pace, paced));
-        format!("null        {server}\nrate        {rate}\nsince due   {due}\nsince sent  {sent}\n")
+        let (server, rate, of) = (&self.target, rate(pace, paced), unanswered(paced));
+        format!(
+            "null        {server}\nrate        {rate}\nsince due   {due}\nsince sent  {sent}\n{of}"
+        )
     }
 
     fn record(&self, pace: &Pace, paced: &Self::Measured) -> Vec<Record> {
@@ -111,12 +113,29 @@ impl Workload for Null {
         record.metric("calls", paced.since_due.count() as f64, "calls");
         record.metric("calls_in_time", paced.within().answered as f64, "calls");
         record.metric("calls_not_started", paced.not_started as f64, "calls");
+        let Unanswered { count, longest } = paced.unanswered;
+        if count > 0 {
+            record.metric("calls_unanswered", count as f64, "calls");
+            record.metric("unanswered_us_max", longest.as_micros_f64(), "us");
+        }
         records::times(&mut record, "since_due", &paced.since_due);
         records::times(&mut record, "since_sent", &paced.since_sent);
         if paced.broken.is_none() && !paced.keeps_pace() {
             record.warn("rate-not-kept", &rate(pace, paced), "a lower --rate");
         }
         vec![record]
+    }
+}
+
+/// Which calls the times are of, where the run ended with some outstanding.
+fn unanswered(paced: &Paced<Ended>) -> String {
+    let (answered, Unanswered { count, longest }) = (paced.since_due.count(), paced.unanswered);
+    match count {
+        0 => String::new(),
+        _ => format!(
+            "unanswered  {count}, due up to {longest} before the end: the times are those of the \
+             {answered} that were answered\n"
+        ),
     }
 }
 
@@ -160,17 +179,26 @@ mod tests {
             let halves = [250, answered].map(|answered| Half { due: 250, answered });
             let since_sent = since_due.clone();
             let lasted = pace.time;
+            let unanswered = Unanswered::default();
+            let (not_started, broken) = (3, None);
             let paced =
-                Paced { since_due, since_sent, not_started: 3, halves, broken: None, lasted };
+                Paced { since_due, since_sent, not_started, halves, broken, lasted, unanswered };
             let table = null.table(&pace, &paced, Verbosity::Normal);
             assert!(table.contains(line) && table.contains("3 not started\nsince due"), "{table}");
             assert_eq!(!null.record(&pace, &paced)[0].warnings.is_empty(), is_warned);
             let (broken, lasted) = (Some(Ended::Interrupted), Nanos::from_secs(7));
-            let ended = Paced { broken, lasted, ..paced };
+            assert!(!table.contains("unanswered"), "{table}");
+            let unanswered = Unanswered { count: 100, longest: Nanos::from_secs(3) };
+            let ended = Paced { broken, lasted, unanswered, ..paced };
             let table = null.table(&pace, &ended, Verbosity::Normal);
             let line = "50 calls/s, until it ended: 500 calls were due in 7.00 s";
             assert!(table.contains(line), "{table}");
-            assert!(null.record(&pace, &ended)[0].warnings.is_empty());
+            let line = "unanswered  100, due up to 3.00 s before the end: the times are those of \
+                        the 1 that were answered";
+            assert!(table.contains(line), "{table}");
+            let record = &null.record(&pace, &ended)[0];
+            assert!(record.warnings.is_empty());
+            assert_eq!(record.value("unanswered_us_max"), Some(3e6));
         }
     }
 }

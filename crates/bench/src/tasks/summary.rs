@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use harness::compared::{Better, Compared, letter};
-use harness::records::{bytes, cell};
+use harness::records::{bytes, cell, known};
 use load::tasks::{Names, Run};
 use perf::words::counted;
 
@@ -142,8 +142,9 @@ fn write_case(out: &mut String, one: &Measured, plan: &Plan) -> std::fmt::Result
         format!("{first:.3}..{:.3}", spans.fold(0.0, f64::max))
     });
     let each = one.sample(each).map_or_else(String::new, |each| {
-        let deviation = one.sample(deviation).map_or(0.0, |sample| sample.median());
-        format!("{:.1} ({deviation:.2})", each.median())
+        let deviation =
+            known(one.sample(deviation).map(|sample| format!("{:.2}", sample.median())));
+        format!("{:.1} ({deviation})", each.median())
     });
     let sum = one.sample(|run| run.sum_mbit_per_s(|_| true));
     let wall = one.sample(Run::wall_mbit_per_s);
@@ -198,11 +199,11 @@ pub(super) fn each(run: &Run) -> f64 {
     run.sum_mbit_per_s(|_| true) / run.tasks.len() as f64
 }
 
-/// How far they lie apart: 0 of one task, as the thesis has it.
+/// How far they lie apart: no number of one task, of which the thesis has 0.
 pub(super) fn deviation(run: &Run) -> f64 {
     let mean = each(run);
     let squares = run.tasks.iter().map(|task| (run.task_mbit_per_s(task) - mean).powi(2));
-    let others = run.tasks.len().saturating_sub(1).max(1) as f64;
+    let others = run.tasks.len().saturating_sub(1) as f64;
     (squares.sum::<f64>() / others).sqrt()
 }
 
@@ -222,4 +223,33 @@ fn write_own(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
 
 pub(super) fn is_busy(share: f64) -> bool {
     share > BUSY_SHARE * std::thread::available_parallelism().map_or(1, usize::from) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use load::tasks::{TaskRun, Workload};
+    use perf::units::Nanos;
+
+    use super::*;
+
+    #[test]
+    fn one_task_has_no_deviation() {
+        let workload = Workload {
+            file_bytes: 1_000_000,
+            call_bytes: 8192,
+            times: 1,
+            names: Names::Same,
+            sync: false,
+        };
+        let of = |seconds: &[u64]| {
+            let span = |s: &u64| TaskRun { target: 0, client: 0, span: Nanos::from_secs(*s) };
+            let (wall, cpu_span) = (Nanos::from_secs(9), Nanos::from_secs(9));
+            let tasks = seconds.iter().map(span).collect();
+            deviation(&Run { workload, tasks, wall, cpu: Nanos::ZERO, cpu_span })
+        };
+        assert!(!of(&[3]).is_finite());
+        assert_eq!(of(&[2, 2]), 0.0);
+        // 4 and 2 Mbit/s, 1 from their mean each.
+        assert!((of(&[2, 4]) - 2_f64.sqrt()).abs() < 1e-9);
+    }
 }

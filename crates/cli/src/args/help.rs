@@ -125,7 +125,9 @@ fn shown(command: Command, group: Option<&'static str>) -> Command {
             true => arg,
             false => {
                 let heading = heading(&name, arg.get_id().as_str(), group);
-                arg.help_heading(heading)
+                let takes_values = arg.get_action().takes_values();
+                // `--seed -1`: the option itself refuses it, and says what it takes.
+                arg.help_heading(heading).allow_negative_numbers(takes_values)
             }
         })
         .disable_help_flag(true)

@@ -76,6 +76,23 @@ fn every_time_and_every_size_is_written_in_the_same_ways() {
     assert!(found[0] > 40 && found[1] > 40, "{found:?} times and sizes");
 }
 
+#[test]
+fn a_negative_number_is_refused_by_the_option_that_it_stands_behind() {
+    let lines = [
+        "model simulate x.toml --seed -1",
+        "model cycle --round-trip -5",
+        "model whatif x.json L=1ms --messages -1",
+        "bench null --target server:/x --rate -2.5",
+    ];
+    for line in lines {
+        let words = ["nfskit"].into_iter().chain(line.split(' '));
+        let refused = super::help::command().try_get_matches_from(words).unwrap_err().to_string();
+        let words: Vec<&str> = line.split(' ').rev().take(2).collect();
+        let (value, option) = (words[0], words[1]);
+        assert!(refused.contains(&format!("'{value}' for '{option}")), "{refused}");
+    }
+}
+
 /// A library's words name no range, and not what was given.
 #[test]
 fn what_is_no_number_is_refused_in_our_words() {

@@ -277,16 +277,16 @@ fn a_check_that_fails_ends_with_1() {
     let folder = tempfile::tempdir().unwrap();
     let log = "1500 statfs calls in 0.50 seconds\n1500 statfs calls in ? seconds\n";
     std::fs::write(folder.path().join("log"), log).unwrap();
-    // A capture without a packet, and a curve that is too short to show a server.
+    // A capture without a packet, and a sweep that no form fits.
     let pcap =
         [0xd4_u8, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0];
     std::fs::write(folder.path().join("pcap"), pcap).unwrap();
-    std::fs::write(folder.path().join("curve"), "throughput_per_s response_us\n10 100\n20 120\n")
-        .unwrap();
+    let sweep = "outstanding throughput_per_s\n1 100\n2 1\n4 100\n8 1\n";
+    std::fs::write(folder.path().join("sweep"), sweep).unwrap();
     for verb in [
         &["bench", "basic", "--read", "log"][..],
         &["trace", "pcap", "--mix", "mix"],
-        &["model", "infer", "curve"],
+        &["model", "fit", "sweep"],
     ] {
         let finished = Program::start(&mut command(folder.path(), verb)).finish();
         assert_eq!(finished.code, Some(1), "{verb:?}: {finished:?}");

@@ -433,7 +433,7 @@ fn a_bad_file_is_reported_by_its_row_and_reason() {
     }
     let few = files.with("few.txt", "throughput_per_s response_ms\n100 1\n200 2\n");
     let finished = run(["model", "infer", &few, "--disks", "1"]);
-    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert_eq!(finished.code, Some(3), "{finished:?}");
     assert!(finished.stderr.contains("2 values for 4 parameters"), "{finished:?}");
 }
 
@@ -469,13 +469,13 @@ fn a_bad_sweep_trace_or_record_is_reported_by_its_row_and_reason() {
     std::fs::write(&binary, b"outstanding throughput_per_s\n1 \xff\n").unwrap();
     let finished = run(["model", "fit", binary.to_str().unwrap()]);
     finished.complains(3, &["row 2: this is no text"]);
-    for (text, why) in [
-        (format!("{sweep}1 1980\n2 3890\n"), "2 values for"),
-        (format!("{trace}1 2 5 0\n"), "1 values for"),
-        (format!("{sweep}1 100\n2 1\n4 100\n8 1\n"), "the model does not fit"),
+    for (text, code, why) in [
+        (format!("{sweep}1 1980\n2 3890\n"), 3, "2 values for"),
+        (format!("{trace}1 2 5 0\n"), 3, "1 values for"),
+        (format!("{sweep}1 100\n2 1\n4 100\n8 1\n"), 1, "the model does not fit"),
     ] {
         let finished = run(["model", "fit", &files.with("few", &text)]);
-        assert_eq!(finished.code, Some(1), "{finished:?}");
+        assert_eq!(finished.code, Some(code), "{finished:?}");
         assert!(finished.stderr.contains(why), "no {why:?} in {finished:?}");
     }
 }

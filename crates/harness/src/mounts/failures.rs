@@ -51,6 +51,9 @@ pub fn not_mounted(error: &MountError) -> Failure {
         MountError::Helper(message) if message.contains("/dev/fuse") => {
             "let everybody open the device (chmod 666 /dev/fuse), or run as root"
         }
+        MountError::Helper(message) if message.contains("could not determine username") => {
+            "give this user an entry in /etc/passwd, which fusermount3 looks up, or run as root"
+        }
         MountError::Helper(_) => "a directory of your own, or run as root",
         MountError::Kernel(cause) if cause.kind() == io::ErrorKind::PermissionDenied => "as root",
         MountError::Kernel(cause) if cause.kind() == io::ErrorKind::ResourceBusy => {
@@ -61,4 +64,19 @@ pub fn not_mounted(error: &MountError) -> Failure {
         MountError::System(_) => "raise the limits of open files and processes (ulimit -n -u)",
     };
     Failure::environment(error, advice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_without_a_name_is_not_sent_to_a_directory_of_his_own() {
+        let advice = |message: &str| {
+            not_mounted(&MountError::Helper(message.to_owned())).advice().to_owned()
+        };
+        let nameless = advice("could not determine username");
+        assert!(nameless.contains("/etc/passwd") && !nameless.contains("directory"), "{nameless}");
+        assert!(advice("user has no write access to mountpoint /x").contains("of your own"));
+    }
 }

@@ -245,41 +245,13 @@ impl<'a> Work<'a> {
         let cpu = Usage::now();
         let started = self.clock.now();
         let pace = series.schedule.begun(started, self.plan.per_s);
-        let (before, mut in_a_row, mut done) = (series.times.len(), 0, 0);
-        let until = started + self.plan.row_time_max / u64::from(BLOCKS);
-        for trial in 0..trials {
-            if !(self.go_on)() {
-                return Err(FloorError::Stopped.into());
-            }
-            let began = match pace.due(trial) {
-                Some(due) => {
-                    if pace::until(self.clock, due) > LATE {
-                        series.late += 1;
-                    }
-                    due
-                }
-                None => self.clock.now(),
-            };
-            match opened.trial()? {
-                Some(back) => {
-                    in_a_row = 0;
-                    series.times.push(back.since(began));
-                }
-                None => {
-                    in_a_row += 1;
-                    series.lost += 1;
-                    self.is_there(series, in_a_row)?;
-                }
-            }
-            done = trial + 1;
-            if self.clock.now() >= until {
-                break;
-            }
-        }
+        let before = series.times.len();
+        let outcome = self.trials(series, &mut opened, &pace, trials);
+        // What ends a block ends its time, too.
         let ended = self.clock.now();
-        series.schedule.ended(ended, &pace, done);
         series.cpu += Usage::now().since(cpu).thread;
         series.span += ended.since(started);
+        series.schedule.ended(ended, &pace, outcome?);
         if let Opened::Null(calls) = &opened {
             series.refused = calls.is_refused();
         }
@@ -288,6 +260,53 @@ impl<'a> Work<'a> {
             series.block_medians_us.push(sample.median());
         }
         Ok(())
+    }
+
+    /// Makes the trials of a block that begins now: how many there was time for.
+    fn trials(
+        &self,
+        series: &mut Series,
+        opened: &mut Opened<'_>,
+        pace: &Pace,
+        trials: u64,
+    ) -> Result<u64, Error> {
+        let mut in_a_row = 0;
+        let until = self.clock.now() + self.plan.row_time_max / u64::from(BLOCKS);
+        for trial in 0..trials {
+            if !(self.go_on)() {
+                return Err(FloorError::Stopped.into());
+            }
+            let began = self.begin(series, pace, trial);
+            match opened.trial() {
+                Ok(Some(back)) => {
+                    in_a_row = 0;
+                    series.times.push(back.since(began));
+                }
+                Ok(None) => {
+                    in_a_row += 1;
+                    series.lost += 1;
+                    self.is_there(series, in_a_row)?;
+                }
+                Err(error) => {
+                    // Over TCP a message without an answer ends the run: it is lost all the same.
+                    series.lost += u64::from(matches!(error, FloorError::NoAnswer { .. }));
+                    return Err(error.into());
+                }
+            }
+            if self.clock.now() >= until {
+                return Ok(trial + 1);
+            }
+        }
+        Ok(trials)
+    }
+
+    /// When the trial begins: where there is a rate, when it is due, which is waited for.
+    fn begin(&self, series: &mut Series, pace: &Pace, trial: u64) -> Instant {
+        let Some(due) = pace.due(trial) else { return self.clock.now() };
+        if pace::until(self.clock, due) > LATE {
+            series.late += 1;
+        }
+        due
     }
 
     /// One trial that does not count. A program that is not served there is reported now.
@@ -341,7 +360,59 @@ impl<'a> Work<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
     use super::*;
+
+    /// Answers NULL calls of [`CALL_BYTES`], over one connection after the other, until it has
+    /// answered so many, and then none.
+    fn server_of(mut answers: usize) -> Service {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (mut stream, mut call) = (stream.unwrap(), [0; 4 + CALL_BYTES]);
+                while stream.read_exact(&mut call).is_ok() {
+                    if answers == 0 {
+                        continue;
+                    }
+                    answers -= 1;
+                    // The transaction's number; a reply, accepted, no verifier, success.
+                    let (mark, reply) = ([0x80, 0, 0, 24], [0, 0, 0, 1]);
+                    let record = [&mark[..], &call[4..8], &reply, &[0; 16]].concat();
+                    stream.write_all(&record).unwrap();
+                }
+            }
+        });
+        Service { address, program: 100_003, version: 3, is_udp: false }
+    }
+
+    const CALL_BYTES: usize = 40;
+
+    #[test]
+    fn a_message_without_an_answer_is_lost_and_its_wait_is_of_the_row() {
+        let reply_limit = Nanos::from_millis(50);
+        // Of ten blocks the first, 40 with 20 before them that do not count, and 5 of the second.
+        let plan = Plan {
+            services: vec![("nfs tcp".to_owned(), server_of(20 + 40 + 20 + 5))],
+            message_bytes: vec![CALL_BYTES],
+            trials: 400,
+            per_s: None,
+            reply_limit,
+            row_time_max: Nanos::from_secs(60),
+            transfers: Vec::new(),
+            transfer_repeats: 0,
+            packet_bytes: 1_500,
+            transfer_bytes_per_s: None,
+        };
+        let clock = Clock::real();
+        let Outcome { measured, failed } = run(&clock, None, &plan, &|| true, &mut |_| {});
+        assert!(matches!(failed, Some(Error::Floor(FloorError::NoAnswer { .. }))), "{failed:?}");
+        let row = &measured.series[0];
+        assert_eq!((row.times.len(), row.lost), (45, 1));
+        assert!(row.span >= reply_limit && row.span < plan.row_time_max, "{}", row.span);
+    }
 
     #[test]
     fn what_is_due_while_a_peer_stands_still_is_late_in_the_blocks_that_follow() {

@@ -6,7 +6,7 @@ use perf::model::transaction::{Capacity, Path, Storage};
 use perf::model::whatif::of_path::Spread;
 use perf::stats::{Estimate, Interval, median_in_order};
 
-use super::{BLOCK_BYTES, Bursts, Findings, Portion, Round, Trial, median};
+use super::{BLOCK_BYTES, Bursts, Findings, Portion, Round, Trial, median, stragglers};
 use crate::error::Error;
 
 /// What the samples of all portions say.
@@ -62,6 +62,9 @@ pub(super) fn findings(
         bursts: portions.iter().map(|portion| portion.bursts.commits.len()).sum(),
         commit_probe_bytes: commit_bytes,
         rounds: portions.iter().map(|portion| portion.rounds.len()).sum(),
+        stragglers: stragglers::of(
+            portions.iter().flat_map(|portion| &portion.rounds).flat_map(|round| &round.singles),
+        ),
     })
 }
 
@@ -292,7 +295,8 @@ mod tests {
                 let of = |kib: u32| (kib << 10, near(140.0 + 8.0 * f64::from(kib), 2.0));
                 let trials = [1, 8, 64].map(of).map(|(size, us)| (size, us, us + 31.0));
                 // Of the 31 us, 30 are what it takes to be woken.
-                Round { trials: trials.into(), rested: trials[1].1 + 30.0 }
+                let rested = trials[1].1 + 30.0;
+                Round { trials: trials.into(), singles: Vec::new(), rested }
             };
             let rounds = (0..6).map(|_| round()).collect();
             let mut times = |us: f64| (0..3).map(|_| near(us, 4.0)).collect::<Vec<_>>();

@@ -19,6 +19,7 @@
 pub mod bare_directory;
 pub mod concurrency;
 mod estimate;
+mod stragglers;
 
 use bytes::Bytes;
 use client::session::Session;
@@ -150,7 +151,20 @@ pub struct Findings {
     pub gap_us: Estimate,
     pub gap_us_per_kib: Estimate,
     pub rounds: usize,
+    pub stragglers: Stragglers,
     pub path: Path,
+}
+
+/// Single UNSTABLE WRITEs that took ten times and more what is usual of their size, and that by
+/// 10 ms: medians, which the parameters are, have none of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Stragglers {
+    pub count: usize,
+    /// With all others.
+    pub of: usize,
+    /// Of those that took so long, and of the others.
+    pub median_us: f64,
+    pub usual_us: f64,
 }
 
 /// Response times of NULL calls. A long way is probed with a few calls at a time, spaced so that
@@ -299,7 +313,8 @@ pub fn of_simulated(portions: Vec<Simulated>) -> Result<Findings, Error> {
         let due = commits.len();
         let bursts = Bursts { commits, early_commits, due, small, pairs, large, unhidden };
         let rounds = simulated.rounds.into_iter();
-        let rounds = rounds.map(|(trials, rested)| Round { trials, rested }).collect();
+        let round = |(trials, rested)| Round { trials, singles: Vec::new(), rested };
+        let rounds = rounds.map(round).collect();
         Portion { null_us: simulated.null_us, rounds, bursts }
     };
     let portions: Vec<Portion> = portions.into_iter().map(portion).collect();
@@ -335,6 +350,8 @@ pub type Trial = (u32, f64, f64);
 struct Round {
     /// Response time of each size, unstable and stable.
     trials: Vec<Trial>,
+    /// Of every unstable one, of which a trial has the median.
+    singles: Vec<(u32, f64)>,
     /// Of an unstable block after a rest as long as the stable one took. While a disk works,
     /// processors of both ends go to sleep, and waking them is no storage: this has it, too.
     rested: f64,
@@ -380,11 +397,13 @@ async fn single_writes(
         // Each size several times in a row, as a transfer would send it: a call that follows a
         // sync, or a pause, finds processors asleep and caches cold.
         let mut unstable = Vec::with_capacity(sizes.len());
+        let mut singles = Vec::with_capacity(sizes.len() * in_a_row);
         for &size in &sizes {
             let mut times = Vec::with_capacity(IN_A_ROW);
             for _ in 0..in_a_row {
                 times.push(time(StableHow::Unstable, next(&mut offset, size), size).await?);
             }
+            singles.extend(times.iter().map(|us| (size, *us)));
             unstable.push(median(times, "T_ser")?);
         }
         let mut round = Vec::with_capacity(sizes.len());
@@ -396,7 +415,7 @@ async fn single_writes(
         let took = round.iter().find(|trial| trial.0 == block).map_or(0.0, |trial| trial.2);
         clock.sleep(Nanos::from_micros_f64(took)).await;
         let rested = time(StableHow::Unstable, next(&mut offset, block), block).await?;
-        rounds.push(Round { trials: round, rested });
+        rounds.push(Round { trials: round, singles, rested });
     }
     // The first round pays for what is cold.
     rounds.remove(0);

@@ -107,7 +107,13 @@ pub(super) fn failure(path: &Path, error: &FitError, to: Fitted) -> Failure {
         FitError::Bad { .. } | FitError::Systematic { .. } => off,
         FitError::Start { .. } | FitError::Row { .. } | FitError::NotFinite => wrong,
     };
-    Failure::check(format!("{}: {error}", path.display()), advice)
+    let what = format!("{}: {error}", path.display());
+    match error {
+        // The form is held to what was measured, and fails.
+        FitError::Bad { .. } | FitError::Systematic { .. } => Failure::check(what, advice),
+        // What was measured is nothing that a form can be held to.
+        _ => Failure::environment(what, advice),
+    }
 }
 
 fn parameters(record: &mut Record, inferred: &Inferred, as_it_is: &ServerPrediction) {

@@ -42,7 +42,7 @@ fn fit(args: &Args, observed: &[MtuPoint]) -> Result<(usize, Interim), Failure> 
     let file = args.file.display();
     if fitted < 2 || fitted >= observed.len() {
         let all = observed.len();
-        return Err(Failure::check(
+        return Err(Failure::environment(
             format!(
                 "{file}: {all} measurements of which {fitted} are fitted: two points confirm any \
                  line"
@@ -52,7 +52,7 @@ fn fit(args: &Args, observed: &[MtuPoint]) -> Result<(usize, Interim), Failure> 
     }
     let model = Interim::fit(&observed[..fitted]).ok_or_else(|| {
         let what = format!("{file}: the rows that are fitted have one MTU only");
-        Failure::check(what, "rows with different MTUs first")
+        Failure::environment(what, "rows with different MTUs first")
     })?;
     Ok((fitted, model))
 }

@@ -1,9 +1,11 @@
 //! Notes on what these measurements do not separate, in sentences, with what would.
 
 use harness::records::NEIGHBOURS_SHARE_MAX;
+use load::probe::Stragglers;
 use load::probe::concurrency::AtLeast;
 use perf::model::transaction::{Bound, Server};
 use perf::stats::Estimate;
+use perf::units::Nanos;
 
 use super::base;
 use super::probed::Probed;
@@ -110,6 +112,7 @@ pub(super) fn unidentified(outcome: &Probed) -> Vec<Note> {
         overhead(outcome),
         servers(outcome),
         unmeasured(outcome),
+        stragglers(outcome),
         held(outcome),
         saturation(outcome, &shown),
         Some(("way", way(outcome))),
@@ -199,6 +202,24 @@ fn unmeasured(outcome: &Probed) -> Option<Note> {
     (unanswered > 0).then(|| ("throughput", text()))
 }
 
+/// Fewer are chance.
+const STRAGGLERS_MIN: usize = 3;
+const STRAGGLERS_SHARE_MIN: f64 = 0.01;
+
+fn stragglers(outcome: &Probed) -> Option<Note> {
+    let Stragglers { count, of, median_us, usual_us } = outcome.findings.stragglers;
+    let text = || {
+        let (slow, usual) = (Nanos::from_micros_f64(median_us), Nanos::from_micros_f64(usual_us));
+        format!(
+            "{count} of {of} single WRITEs took {slow} at the median, and the others {usual}: the \
+             parameters are those of the others, and the model has nothing that makes some calls \
+             wait; `nfskit trace` of a capture shows which"
+        )
+    };
+    let is_known = count >= STRAGGLERS_MIN && count as f64 >= STRAGGLERS_SHARE_MIN * of as f64;
+    is_known.then(|| ("stragglers", text()))
+}
+
 /// Which of two throughputs a change is held to.
 fn held(outcome: &Probed) -> Option<Note> {
     let pct = outcome.base.differs_pct?;
@@ -246,7 +267,6 @@ mod tests {
     use net::shape::profile::Profile;
     use perf::model::transaction::{Capacity, Path, Storage};
     use perf::stats::Interval;
-    use perf::units::Nanos;
 
     use super::*;
     use crate::explain::Explanation;
@@ -294,6 +314,7 @@ mod tests {
             gap_us: all(5.0),
             gap_us_per_kib: all(8.0),
             rounds: 8,
+            stragglers: Stragglers::default(),
             path,
         };
         let counted = Some(Servers { count: all(3.0), at_least: None });
@@ -434,6 +455,20 @@ mod tests {
         let without = unmeasured(&outcome).unwrap().1;
         assert!(without.contains("too few WRITEs were answered within 0.5 s"), "{without}");
         assert!(!without.contains("COMMIT"), "{without}");
+    }
+
+    #[test]
+    fn writes_of_a_second_hump_are_reported_where_they_are_no_chance() {
+        let mut outcome = outcome();
+        let with = |count, of| Stragglers { count, of, median_us: 400_000.0, usual_us: 1_000.0 };
+        for (few, of) in [(0, 200), (2, 40), (9, 1_000)] {
+            outcome.findings.stragglers = with(few, of);
+            assert!(!text(&outcome).contains("single WRITEs took"), "{few} of {of}");
+        }
+        outcome.findings.stragglers = with(10, 200);
+        let printed = text(&outcome).split_whitespace().collect::<Vec<_>>().join(" ");
+        let part = "10 of 200 single WRITEs took 400 ms at the median, and the others 1.00 ms";
+        assert!(printed.contains(part), "{printed}");
     }
 
     #[test]
