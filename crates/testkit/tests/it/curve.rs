@@ -153,7 +153,7 @@ fn what_is_offered_comes_until_the_saturation_which_is_found() {
     let saturation = signature.highest_per_s;
     assert!((saturation.value / 400.0 - 1.0).abs() < 0.05, "{saturation:?}");
     // At a tenth of the load nobody waits; it has 400 service times, whose mean is within a tenth.
-    assert!((signature.base_us.value / 10_000.0 - 1.0).abs() < 0.15, "{signature:?}");
+    assert!((signature.base_us.unwrap().value / 10_000.0 - 1.0).abs() < 0.15, "{signature:?}");
     assert!(signature.overall_us.unwrap().ci95.is_some() && signature.slope.is_some());
     // The working set of a point is in proportion to its load.
     let accessed = |at: usize| measured.points[at].outcome.accessed;
