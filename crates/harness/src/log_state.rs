@@ -5,7 +5,8 @@
 //!   PATH NUL ID          ID: 32 hex digits, made from the key in the directory
 //! ```
 //!
-//! Another directory may lie at the path by now: a file system that is not mounted yet, or a new one.
+//! Another directory may lie at the path by now: a file system that is not mounted yet, or a new
+//! one.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -144,7 +145,7 @@ mod tests {
         assert!(check(&log, &state, 1).is_err(), "it was moved without what says which");
         remember(&log, &state).expect("there is room");
         assert!(check(&log, &state, 1).is_ok());
-        let moved = Named { path: dir.path().to_owned(), ..state.clone() };
+        let moved = Named { path: dir.path().to_owned(), ..state };
         assert!(check(&log, &moved, 1).is_ok(), "it has the same key");
         let other = Named::at(dir.path().to_owned()).expect("it is there");
         assert!(check(&log, &other, 1).is_err());

@@ -220,8 +220,8 @@ fn no_state(log: &Path, cause: &std::io::Error) -> Failure {
     Failure::environment(what, "a directory of its own")
 }
 
-/// Writes a file anew, under another name until it is whole. A loss of power leaves it, too: what is in
-/// the log from now on is of no use without.
+/// Writes a file anew, under another name until it is whole. A loss of power leaves it, too: what
+/// is in the log from now on is of no use without.
 pub(crate) fn replace(path: &Path, new: &Path, bytes: &[u8]) -> std::io::Result<()> {
     match fs::remove_file(new) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),

@@ -32,8 +32,8 @@ use tokio::task::{block_in_place, coop, yield_now};
 /// Several times what a call takes that only meets memory, and little to a person. Guess.
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Looks at notes that do not change before the watching thread sleeps: few, as the timers of an idle
-/// server wake it each time.
+/// Looks at notes that do not change before the watching thread sleeps: few, as the timers of an
+/// idle server wake it each time.
 const IDLE_LOOKS: u32 = 2;
 
 /// A wake-up may pass it by, so it looks again after so long.

@@ -152,8 +152,8 @@ fn hanging(evidence: &Evidence, share: &str) -> String {
     let never =
         if unanswered > 0 { format!(", {unanswered} without a reply") } else { String::new() };
     format!(
-        "{} {hang} while the server answers others: {longest} at the longest{never}; {share} passes \
-         with no other outstanding",
+        "{} {hang} while the server answers others: {longest} at the longest{never}; {share} \
+         passes with no other outstanding",
         counted(calls, "call")
     )
 }
@@ -521,8 +521,8 @@ pub(super) fn advice(evidence: &Evidence, suspect: Suspect) -> &'static str {
              disks, its log, a lock (dmesg of both; a thread in state D)"
         }
         Suspect::HangingCalls => {
-            "what that call is for: its file, lock or directory, and the disk or tier below it; what \
-             the server's thread waits for (dmesg, a thread in state D)"
+            "what that call is for: its file, lock or directory, and the disk or tier below it; \
+             what the server's thread waits for (dmesg, a thread in state D)"
         }
         Suspect::SlowCommit => {
             "a disk that is stable sooner: NVMe, a log on one, a cache with a battery; the same \

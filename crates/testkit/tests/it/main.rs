@@ -10,6 +10,7 @@ mod curve;
 mod datagrams;
 mod files;
 mod first;
+mod floor;
 mod greedy;
 mod host;
 mod hostile;
