@@ -64,11 +64,11 @@ fn a_sequential_write_has_its_commits_and_uses_its_disk_however_short_its_files_
     let of = |count: usize, files: &str, commit: &str| {
         outcome(&format!(
             "[server]\ndisk = \"nvme\"\n[[clients]]\ncount = {count}\nlink = \"lan-10g\"\n\
-             [workload]\nwrite = \"1M\"\noutstanding = 4\ntime = \"1s\"\nfiles = \"{files}\"\n\
+             [workload]\nwrite = \"1M\"\noutstanding = 4\ntime = \"300ms\"\nfiles = \"{files}\"\n\
              commit = \"{commit}\"\n"
         ))
     };
-    for (count, files, commit) in [(1, "64M", "64M"), (2, "64M", "64M"), (1, "8M", "200M")] {
+    for (count, files, commit) in [(1, "16M", "16M"), (2, "16M", "16M"), (1, "2M", "50M")] {
         let outcome = of(count, files, commit);
         let server = &outcome.servers[0];
         assert!(server.disk.syncs >= 3, "{count} clients, {files}, {commit}: {server:?}");
