@@ -226,11 +226,7 @@ impl Interrupts {
         &mut self,
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
-        tokio::select! {
-            biased;
-            () = self.next() => Err(Failure::interrupted()),
-            done = work => done,
-        }
+        unless(self.next(), work).await
     }
 
     /// The same, for those to whom a hangup means something else: one that comes waits.
@@ -241,11 +237,7 @@ impl Interrupts {
         &mut self,
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
-        tokio::select! {
-            biased;
-            () = self.next_end() => Err(Failure::interrupted()),
-            done = work => done,
-        }
+        unless(self.next_end(), work).await
     }
 
     /// Waits for the end of what is in progress, or for somebody who asks again.
@@ -289,6 +281,18 @@ impl Interrupts {
             // The sender lives as long as the process.
             std::future::pending::<()>().await;
         }
+    }
+}
+
+/// What `work` comes to, unless an interrupt comes first.
+async fn unless<T>(
+    interrupt: impl Future<Output = ()>,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    tokio::select! {
+        biased;
+        () = interrupt => Err(Failure::interrupted()),
+        done = work => done,
     }
 }
 
