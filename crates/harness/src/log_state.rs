@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use perf::words::counted;
 use proxy::Handles;
+use wire::show::Hex;
 
 use crate::exit::Failure;
 use crate::state::State;
@@ -38,7 +39,7 @@ impl Named {
     pub(crate) fn at(path: PathBuf) -> Result<Self, Failure> {
         let unread = |why| Failure::environment(why, "as the user whose proxy it is");
         let id = Handles::key_id(&path).map_err(unread)?;
-        let id = id.map(|id| id.iter().map(|byte| format!("{byte:02x}")).collect());
+        let id = id.map(|id| Hex(&id).to_string());
         Ok(Self { path, id })
     }
 
