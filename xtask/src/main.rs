@@ -22,6 +22,7 @@ mod packages;
 mod peers;
 mod powercut;
 mod ranks;
+mod rpc;
 mod sim;
 mod stress;
 mod tidy;

@@ -5,9 +5,8 @@
 //! `orders/NAME.taken` while it is carried out, and removed afterwards.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
 
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 
 use crate::key::FileHash;
@@ -95,15 +94,6 @@ fn remove_taken(orders: &OwnedFd, names: &[String]) {
     for name in names.iter().filter(|name| name.ends_with(TAKEN)) {
         rustix::fs::unlinkat(orders, name, AtFlags::empty()).ok();
     }
-}
-
-/// Opens an origin's folder to leave orders there, without a lock.
-///
-/// # Errors
-/// As the file system says.
-pub fn open_folder(path: &Path) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    rustix::fs::open(path, flags, Mode::empty())
 }
 
 #[cfg(test)]

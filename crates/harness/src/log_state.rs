@@ -14,10 +14,12 @@ use std::path::{Path, PathBuf};
 
 use perf::words::counted;
 use proxy::Handles;
+use server::small_file;
+use wire::show::Hex;
 
 use crate::exit::Failure;
 use crate::state::State;
-use crate::write_back::{beside, read_beside, replace};
+use crate::write_back::{beside, read_beside};
 
 const PATH_BYTES_MAX: u64 = 4096;
 const ID_DIGITS: u64 = 32;
@@ -38,7 +40,7 @@ impl Named {
     pub(crate) fn at(path: PathBuf) -> Result<Self, Failure> {
         let unread = |why| Failure::environment(why, "as the user whose proxy it is");
         let id = Handles::key_id(&path).map_err(unread)?;
-        let id = id.map(|id| id.iter().map(|byte| format!("{byte:02x}")).collect());
+        let id = id.map(|id| Hex(&id).to_string());
         Ok(Self { path, id })
     }
 
@@ -99,7 +101,7 @@ pub(crate) fn check(log: &Path, state: &Named, changes: usize) -> Result<(), Fai
 }
 
 pub(crate) fn remember(log: &Path, state: &Named) -> std::io::Result<()> {
-    replace(&beside(log, ".state"), &beside(log, ".state.new"), &state.bytes())
+    small_file::replace(&beside(log, ".state"), &state.bytes())
 }
 
 /// The state that names the files in a log, of a server that has ended. None is made.

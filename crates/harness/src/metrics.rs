@@ -41,17 +41,40 @@ pub fn serve<S: Store>(
         let mut page = Page::default();
         files_of.write_files(&mut page).then(|| page.into_string())
     };
+    answer(listener, clock, move |path| match path {
+        "/files" => files(),
+        "/metrics" => Some(recent.lock().page(now(), &make)),
+        _ => None,
+    });
+}
+
+/// Answers with these pages and `/healthz`, in a task of its own.
+fn answer(
+    listener: Listener,
+    clock: &Clock,
+    page: impl Fn(&str) -> Option<String> + Clone + Send + Sync + 'static,
+) {
     let pages = move |path: &str| match path {
         "/healthz" => Some(Found::text("ok\n")),
-        "/files" => Some(Found { content_type: CONTENT_TYPE, body: files()? }),
-        "/metrics" => {
-            let body = recent.lock().page(now(), &make);
-            Some(Found { content_type: CONTENT_TYPE, body })
-        }
-        _ => None,
+        path => Some(Found { content_type: CONTENT_TYPE, body: page(path)? }),
     };
     let own = clock.clone();
     clock.spawn(async move { listener.serve(own, pages).await });
+}
+
+/// Answers `/metrics`, with what the process has counted below, and `/healthz`.
+pub(crate) fn serve_page(
+    listener: Listener,
+    clock: &Clock,
+    write: impl Fn(&mut Page) + Clone + Send + Sync + 'static,
+) {
+    let started = clock.since_1970();
+    answer(listener, clock, move |path| {
+        let mut page = (path == "/metrics").then(Page::default)?;
+        write(&mut page);
+        page.readings(&process(started));
+        Some(page.into_string())
+    });
 }
 
 /// The latest page, for those who ask more often than anybody needs to.
@@ -158,7 +181,7 @@ const HOST_COUNTS: [HostCount; 15] = [
 ];
 
 /// What the system says of this process, under the names that all programs use.
-pub fn process(started: Duration) -> Vec<Reading> {
+fn process(started: Duration) -> Vec<Reading> {
     let version = Reading::new("nfskit_build_info", "The version of nfskit.", 1.0)
         .of("version", env!("CARGO_PKG_VERSION"));
     let cpu = rustix::time::clock_gettime(ClockId::ProcessCPUTime);

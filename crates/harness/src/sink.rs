@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
+use server::small_file::NO_LINK;
 
 use crate::{replaced, stderr};
 
@@ -101,7 +102,7 @@ impl Unfinished {
         }
         let Ok(file) = File::options().write(true).create_new(true).open(&partial) else {
             let mut open = File::options();
-            open.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+            open.custom_flags(NO_LINK);
             let file = open.write(true).create(true).truncate(true).open(&path)?;
             return Ok(Self { file, names: None });
         };

@@ -6,8 +6,8 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
 use server::locked::Locked;
+use server::small_file::NO_LINK;
 
 use crate::replaceable::changed;
 
@@ -28,10 +28,8 @@ impl State {
         DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
         stays(base)?;
         is_ours(&path)?;
-        // A link that stands there is not followed.
-        let no_link = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0);
         let mut options = File::options();
-        options.write(true).create(true).truncate(false).mode(0o600).custom_flags(no_link);
+        options.write(true).create(true).truncate(false).mode(0o600).custom_flags(NO_LINK);
         let lock = Locked::new(options.open(path.join("lock"))?);
         lock.try_lock().map_err(|errno| match errno {
             rustix::io::Errno::WOULDBLOCK => {

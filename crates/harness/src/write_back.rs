@@ -7,8 +7,8 @@
 //!   LOG.refused     what clients have written, and the origin refuses for good
 //! ```
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
+use std::fs::{self, OpenOptions};
+use std::io::Write;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,8 +23,8 @@ use proxy::write_back::{
     WriteBack, owner_name, owner_text,
 };
 use proxy::{Handles, Remote};
-use rustix::fs::OFlags;
 use server::locked::is_locked;
+use server::small_file::{self, NO_LINK};
 use server::store::dir::write_log::{Alone, LogError, LogTrouble, Peek};
 use server::types::{Caller, Status};
 
@@ -220,25 +220,6 @@ fn no_state(log: &Path, cause: &std::io::Error) -> Failure {
     Failure::environment(what, "a directory of its own")
 }
 
-/// Writes a file anew, under another name until it is whole. A loss of power leaves it, too: what
-/// is in the log from now on is of no use without.
-pub(crate) fn replace(path: &Path, new: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    match fs::remove_file(new) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut file = File::options().write(true).create_new(true).mode(0o600).open(new)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(new, path)?;
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
-    File::open(dir.unwrap_or_else(|| Path::new(".")))?.sync_all()
-}
-
-fn no_link() -> i32 {
-    i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0)
-}
-
 /// What a file beside a log has in it, up to so many bytes; none if there is no such file. A link
 /// that somebody has put there is not followed.
 pub(crate) fn read_beside(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>, Failure> {
@@ -246,14 +227,7 @@ pub(crate) fn read_beside(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>
         let what = format!("{}: {cause}", path.display());
         Failure::environment(what, "as the user whose proxy it is")
     };
-    let file = match OpenOptions::new().read(true).custom_flags(no_link()).open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(wrong(error)),
-    };
-    let mut bytes = Vec::new();
-    file.take(bytes_max).read_to_end(&mut bytes).map_err(wrong)?;
-    Ok(Some(bytes))
+    small_file::read(path, bytes_max).map_err(wrong)
 }
 
 /// Who hears of conflicts: standard error, and a file beside the log. A change by which something
@@ -282,7 +256,7 @@ fn hear(clock: &Clock, log: &Path) -> Arc<Hear> {
 
 fn note(path: &Path, line: &str) -> std::io::Result<()> {
     let mut options = OpenOptions::new();
-    options.append(true).create(true).mode(0o600).custom_flags(no_link());
+    options.append(true).create(true).mode(0o600).custom_flags(NO_LINK);
     let mut file = options.open(path)?;
     if file.metadata()?.size() > CONFLICTS_BYTES_MAX {
         return Err(std::io::Error::other("it is full: see to it, and remove it"));
@@ -539,7 +513,7 @@ mod tests {
         let lost = Event::NotMade { change, why: proxy::write_back::Gone::Changed };
         assert_eq!(hear(&lost), Ok(()));
         let path = beside(&log, ".conflicts");
-        let file = File::options().append(true).open(&path).expect("it is there");
+        let file = fs::File::options().append(true).open(&path).expect("it is there");
         file.set_len(CONFLICTS_BYTES_MAX + 1).expect("there is room");
         assert!(hear(&lost).is_err_and(|why| why.contains("it is full")));
         assert_eq!(file.metadata().expect("it is open").len(), CONFLICTS_BYTES_MAX + 1);

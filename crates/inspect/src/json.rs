@@ -6,6 +6,7 @@ use trace::{
     Analyzer, Cause, FileId, Files, Flow, FlowId, Gap, Jump, Operation, OperationTotal, Pace,
     Phase, Rtt, RttOf, Spread, Tallies, Tally, Usage,
 };
+use wire::show::Hex;
 
 use super::sides::{One, Side, sides};
 use crate::seen::Seen;
@@ -261,10 +262,9 @@ fn files(analyzer: &Analyzer) -> Vec<Value> {
 }
 
 fn file(files: &Files, id: FileId, usage: &Usage) -> Value {
-    let handle: String = files.handle(id).iter().map(|byte| format!("{byte:02x}")).collect();
     json!({
         "path": files.path(id),
-        "handle": handle,
+        "handle": Hex(files.handle(id)).to_string(),
         "calls": usage.calls,
         "errors": usage.errors,
         "read_bytes": usage.read_bytes,

@@ -34,6 +34,7 @@ mod rpcbind;
 mod service;
 mod service_cost;
 mod siphash;
+pub mod small_file;
 mod status;
 pub mod store;
 pub mod types;

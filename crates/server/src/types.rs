@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use wire::show::Hex;
+
 /// A store's own name for a file: opaque bytes, stable for the life of the file.
 ///
 /// The engine wraps it into the protocol's file handle together with the export's identity, so it
@@ -31,9 +33,7 @@ impl Handle {
 
 impl fmt::Debug for Handle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Handle(")?;
-        self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
-        f.write_str(")")
+        write!(f, "Handle({})", Hex(self.as_bytes()))
     }
 }
 

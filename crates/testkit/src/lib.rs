@@ -21,6 +21,7 @@ use client::session::{Credential, Session};
 use load::study::Subject;
 use net::call::{self, Rpc};
 use net::clock::Clock;
+use net::clock::world::World;
 use net::error::ConnectError;
 use net::processor::Processor;
 use net::serve::{self, Host, Limits};
@@ -52,6 +53,17 @@ pub const REPLY_LIMIT: Nanos = Nanos::from_secs(60);
 
 /// Replies that a site remembers, as `serve` does.
 const REPLIES_MAX: usize = 4096;
+
+/// Runs in a world of its own.
+///
+/// # Panics
+/// It would never end.
+pub fn in_world<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
+    work: impl FnOnce(Clock) -> F,
+) -> T {
+    let world = World::new();
+    world.run(work(world.clock())).unwrap_or_else(|stuck| panic!("{stuck}"))
+}
 
 /// A server in a world, and the link to it.
 #[derive(Debug)]

@@ -8,6 +8,7 @@ use std::hash::BuildHasher;
 use foldhash::quality::RandomState;
 use perf::stats::shows_quantile;
 use perf::units::Nanos;
+use wire::show::Hex;
 
 use super::ids::FileId;
 use super::operation::Kind;
@@ -236,9 +237,8 @@ impl Files {
 
 /// Handles differ at their ends, if they differ little.
 fn short_hex(handle: &[u8]) -> String {
-    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     match handle.len() {
-        0..=16 => format!("handle {}", hex(handle)),
-        len => format!("handle {}..{}", hex(&handle[..6]), hex(&handle[len - 8..])),
+        0..=16 => format!("handle {}", Hex(handle)),
+        len => format!("handle {}..{}", Hex(&handle[..6]), Hex(&handle[len - 8..])),
     }
 }

@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
+use wire::show::Hex;
+
 use super::files::Files;
 use super::flows::Ends;
 use super::ids::FileId;
@@ -100,7 +102,6 @@ impl Filter {
         if file == FileId::OTHER {
             return false;
         }
-        let hex = || files.handle(file).iter().map(|b| format!("{b:02x}")).collect::<String>();
-        files.path(file).contains(part) || hex().contains(part)
+        files.path(file).contains(part) || Hex(files.handle(file)).to_string().contains(part)
     }
 }

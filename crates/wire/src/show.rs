@@ -122,7 +122,8 @@ impl<T: Show, F: Show> Show for Result<T, F> {
 }
 
 /// Bytes as hexadecimal digits.
-pub(crate) struct Hex<'a>(pub(crate) &'a [u8]);
+#[derive(Clone, Copy, Debug)]
+pub struct Hex<'a>(pub &'a [u8]);
 
 impl Display for Hex<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -1,6 +1,6 @@
 //! Calls over a blocking connection.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -12,9 +12,10 @@ use wire::mount::{self, DirPath, MntReply};
 use wire::nfs3::{
     self, DirOp, FileHandle, Procedure as P, Sattr3, StableHow, create, lookup, readdirplus, write,
 };
-use wire::record::Fragment;
-use wire::rpc::{CallHeader, OpaqueAuth, ReplyHeader};
+use wire::rpc::OpaqueAuth;
 use wire::xdr::{Decode, Encode, Reader};
+
+use crate::rpc;
 
 const REPLY_WITHIN: Duration = Duration::from_secs(100);
 
@@ -63,10 +64,7 @@ pub(super) struct Connection {
 
 /// A call with its mark.
 pub(super) fn record(xid: u32, procedure: Procedure, args: &impl Encode) -> Vec<u8> {
-    let mut call = CallHeader::new(xid, procedure, OpaqueAuth::NONE).to_bytes();
-    args.encode(&mut call);
-    let len = u32::try_from(call.len()).unwrap_or(u32::MAX);
-    [&Fragment { last: true, len }.to_header()[..], &call].concat()
+    rpc::record(rpc::call(xid, procedure, OpaqueAuth::NONE, &args.to_bytes()))
 }
 
 /// READs of so many bytes, one behind the other.
@@ -141,18 +139,13 @@ impl Connection {
     pub(super) fn ask(&mut self, procedure: Procedure, args: &impl Encode) -> io::Result<Vec<u8>> {
         self.xid += 1;
         self.stream.write_all(&record(self.xid, procedure, args))?;
-        let mut mark = [0; 4];
-        self.stream.read_exact(&mut mark)?;
-        let mut reply = vec![0; Fragment::from_header(mark).len as usize];
-        self.stream.read_exact(&mut reply)?;
-        Ok(reply)
+        rpc::receive(&mut self.stream)
     }
 }
 
 fn results<'r, R: Decode<'r>>(reply: &'r [u8]) -> io::Result<R> {
-    let mut reader = Reader::new(reply);
-    let decoded = ReplyHeader::decode(&mut reader).and_then(|_| R::decode(&mut reader));
-    decoded.map_err(io::Error::other)
+    let results = rpc::results(reply).map_err(io::Error::other)?;
+    R::decode(&mut Reader::new(results)).map_err(io::Error::other)
 }
 
 fn refused(what: &str, why: impl std::fmt::Debug) -> io::Error {

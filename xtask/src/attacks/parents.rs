@@ -1,7 +1,7 @@
 //! LOOKUPs of `..` without end, in a directory that lies very deep.
 
 use std::any::Any;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use std::time::Duration;
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use wire::Procedure;
 use wire::nfs3::{DirOp, FileHandle, Procedure as P, lookup};
-use wire::record::Fragment;
 
 use super::attack::{Attack, Scene};
 use super::calls::{Connection, hostile, record};
 use super::strangers::Repeated;
+use crate::rpc;
 
 const LEVELS: usize = 10_000;
 const CONNECTIONS: usize = 4;
@@ -66,10 +66,7 @@ fn asking(server: SocketAddr, calls: Vec<u8>) -> io::Result<Repeated> {
 fn ask(stream: &mut TcpStream, calls: &[u8]) -> io::Result<()> {
     stream.write_all(calls)?;
     for _ in 0..CALLS {
-        let mut mark = [0; 4];
-        stream.read_exact(&mut mark)?;
-        let len = Fragment::from_header(mark).len;
-        io::copy(&mut stream.take(len.into()), &mut io::sink())?;
+        rpc::receive(stream)?;
     }
     Ok(())
 }

@@ -6,8 +6,9 @@ use std::process::Command;
 
 use crate::host::about;
 
-const SCRIPTS: [(&str, &str); 11] = [
+const SCRIPTS: [(&str, &str); 12] = [
     ("behind.sh", include_str!("scripts/behind.sh")),
+    ("checking.py", include_str!("scripts/checking.py")),
     ("checks.py", include_str!("scripts/checks.py")),
     ("clients.sh", include_str!("scripts/clients.sh")),
     ("fscache.sh", include_str!("scripts/fscache.sh")),

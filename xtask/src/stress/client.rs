@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use wire::Procedure;
 use wire::mount::{self, DirPath, MntReply};
 use wire::nfs3::{FileHandle, mkdir};
-use wire::rpc::{AcceptStatus, AuthSys, CallHeader, Gids, OpaqueAuth, ReplyBody, ReplyHeader};
+use wire::rpc::{AcceptStatus, AuthSys, Gids, OpaqueAuth, ReplyBody, ReplyHeader};
 use wire::xdr::{Decode, Encode, Reader};
 
 use super::answer::{Complaint, Outcome, World};
@@ -20,6 +20,7 @@ use super::model::Model;
 use super::operation::{Id, Operation};
 use super::tally::{Tally, Violation};
 use super::verifiers::Verifiers;
+use crate::rpc;
 
 /// One call in so many is followed by the end of its connection: the server may have done it, and
 /// its answer is lost.
@@ -166,11 +167,7 @@ impl<'a> Client<'a> {
 
     fn call(&mut self, procedure: Procedure, args: &[u8]) -> (u32, Vec<u8>) {
         self.xid = self.xid.wrapping_add(1);
-        let mut call = Vec::new();
-        let credential = OpaqueAuth::sys(&self.credential);
-        CallHeader::new(self.xid, procedure, credential).encode(&mut call);
-        call.extend_from_slice(args);
-        (self.xid, call)
+        (self.xid, rpc::call(self.xid, procedure, OpaqueAuth::sys(&self.credential), args))
     }
 
     /// Sends a pending call; whether it arrives is seen when its answer is waited for.

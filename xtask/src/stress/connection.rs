@@ -1,19 +1,17 @@
 //! A connection to the server that is killed all the time: blocking, and made again when it breaks.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use wire::record::{Deframer, Message};
+use crate::rpc;
 
 /// Far above what a reply takes, restart included.
 const REPLY_WITHIN: Duration = Duration::from_secs(15);
 const CONNECT_WITHIN: Duration = Duration::from_secs(30);
 const CONNECT_AGAIN_AFTER: Duration = Duration::from_millis(5);
-/// Above the largest reply: a READ of all of a file.
-const RECORD_LEN_MAX: usize = 1 << 21;
 
 #[derive(Debug)]
 pub(super) struct Connection<'a> {
@@ -26,7 +24,6 @@ pub(super) struct Connection<'a> {
 #[derive(Debug)]
 struct Open {
     stream: TcpStream,
-    deframer: Deframer,
     /// The process that answers here.
     generation: u64,
 }
@@ -71,7 +68,7 @@ impl<'a> Connection<'a> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(REPLY_WITHIN))?;
         stream.set_write_timeout(Some(REPLY_WITHIN))?;
-        Ok(Open { stream, deframer: Deframer::new(RECORD_LEN_MAX), generation })
+        Ok(Open { stream, generation })
     }
 
     /// Ends it, whatever is under way.
@@ -82,15 +79,14 @@ impl<'a> Connection<'a> {
     /// Sends a call with its record mark; an error closes the connection.
     pub(super) fn send(&mut self, call: &[u8]) -> io::Result<()> {
         let open = self.open.as_mut().ok_or(io::ErrorKind::NotConnected)?;
-        let marker = Message::new(call.to_vec()).marker();
-        let sent = open.stream.write_all(&[&marker[..], call].concat());
+        let sent = open.stream.write_all(&rpc::record(call.to_vec()));
         self.close_on_error(sent)
     }
 
     /// Waits for one reply; an error, and a wait that is too long, closes the connection.
     pub(super) fn receive(&mut self) -> io::Result<Vec<u8>> {
         let open = self.open.as_mut().ok_or(io::ErrorKind::NotConnected)?;
-        let received = open.receive();
+        let received = rpc::receive(&mut open.stream);
         self.close_on_error(received)
     }
 
@@ -99,18 +95,5 @@ impl<'a> Connection<'a> {
             self.close();
         }
         outcome
-    }
-}
-
-impl Open {
-    fn receive(&mut self) -> io::Result<Vec<u8>> {
-        loop {
-            let mut bytes = vec![0; self.deframer.wanted()];
-            self.stream.read_exact(&mut bytes)?;
-            let fed = self.deframer.feed(&mut &bytes[..]);
-            if let Some(record) = fed.map_err(io::Error::other)? {
-                return Ok(record);
-            }
-        }
     }
 }

@@ -6,7 +6,7 @@
 //! WHAT` for everything that it should not have got.
 
 use std::collections::BTreeSet;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix;
@@ -18,9 +18,10 @@ use wire::Procedure;
 use wire::mount::{self, DirPath, MntReply};
 use wire::nfs3::create::{self, CreateHow};
 use wire::nfs3::{self, DirOp, FileHandle, Sattr3};
-use wire::record::{Deframer, Message};
-use wire::rpc::{AcceptStatus, AuthSys, CallHeader, Gids, OpaqueAuth, ReplyBody, ReplyHeader};
+use wire::rpc::{AuthSys, Gids, OpaqueAuth};
 use wire::xdr::{Decode, Encode, Reader};
+
+use crate::rpc;
 
 /// The file that an attacker leaves: a program that runs as its owner.
 pub(super) const SET_UID: &[u8] = b"set-uid";
@@ -28,7 +29,7 @@ const MODE: u32 = 0o4755;
 
 const ANSWER_WITHIN: Duration = Duration::from_millis(500);
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(1);
-const RECORD_LEN_MAX: usize = 1 << 16;
+const DATAGRAM_LEN_MAX: usize = 1 << 16;
 const LOOPBACK: [u8; 4] = Ipv4Addr::LOCALHOST.octets();
 
 /// Looks and tries until its input ends; the victim's user id is the argument.
@@ -165,36 +166,21 @@ impl Caller {
     fn call(&mut self, procedure: Procedure, args: &[u8]) -> Option<Vec<u8>> {
         self.xid += 1;
         let credential = OpaqueAuth::sys(&self.credential);
-        let mut call = CallHeader::new(self.xid, procedure, credential).to_bytes();
-        call.extend_from_slice(args);
+        let call = rpc::call(self.xid, procedure, credential, args);
         let reply = match &mut self.carrier {
             Carrier::Stream(stream) => {
-                let marker = Message::new(call.clone()).marker();
-                stream.write_all(&[&marker[..], &call].concat()).ok()?;
-                let mut deframer = Deframer::new(RECORD_LEN_MAX);
-                loop {
-                    let mut bytes = vec![0; deframer.wanted()];
-                    stream.read_exact(&mut bytes).ok()?;
-                    if let Some(record) = deframer.feed(&mut &bytes[..]).ok()? {
-                        break record;
-                    }
-                }
+                stream.write_all(&rpc::record(call)).ok()?;
+                rpc::receive(stream).ok()?
             }
             Carrier::Datagrams(socket) => {
                 socket.send(&call).ok()?;
-                let mut reply = vec![0; RECORD_LEN_MAX];
+                let mut reply = vec![0; DATAGRAM_LEN_MAX];
                 let count = socket.recv(&mut reply).ok()?;
                 reply.truncate(count);
                 reply
             }
         };
-        let mut reader = Reader::new(&reply);
-        match ReplyHeader::decode(&mut reader).ok()?.body {
-            ReplyBody::Accepted { status: AcceptStatus::Success, .. } => {
-                Some(reader.rest().to_vec())
-            }
-            _ => None,
-        }
+        rpc::results(&reply).ok().map(<[u8]>::to_vec)
     }
 }
 

@@ -66,9 +66,35 @@ impl Workload for Policies {
     async fn run(
         &self,
         &wsize: &u32,
-        conditions: Conditions,
+        Conditions { clock, mut interrupts, verbosity }: Conditions,
     ) -> Result<workload::Outcome<Outcome>, Failure> {
-        measure(self, wsize, conditions).await
+        let begun = clock.now();
+        let bars = Bars::new(verbosity);
+        let course = Course { clock: &clock, args: self, wsize, bars };
+        let usual = || if self.target.is_some() { Profile::none() } else { usual_link() };
+        let link = self.link.clone().unwrap_or_else(usual);
+        emulated::calibrate(&clock, &link).await?;
+        let mut measured = Vec::new();
+        let ended = match &self.target {
+            Some(target) => {
+                let options = |link: Shape| target::options(target, self.reply_limit, link);
+                let plain = Reached::new(&clock, None, target, options(Shape::default()));
+                scratch::in_scratch(&plain, &mut interrupts, async |scratch: &Scratch| {
+                    let session =
+                        mount::mount(&clock, target, &options(link.clone().into())).await?.session;
+                    let lane = Lane { speed: Speed::Fast, session, scratch };
+                    course.run(&[lane], &mut measured).await
+                })
+                .await
+            }
+            None => interrupts.or(embedded(course, link.clone(), &mut measured)).await,
+        };
+        measured.retain(|one| !one.runs.is_empty());
+        let took = clock.now().since(begun);
+        let url = self.target.as_ref().map(ToString::to_string);
+        let is_empty = measured.is_empty();
+        let outcome = Outcome { link, url, wsize, took, measured };
+        Ok(workload::Outcome::until((!is_empty).then_some(outcome), ended))
     }
 
     fn table(&self, _: &u32, outcome: &Outcome, _: Verbosity) -> String {
@@ -90,40 +116,6 @@ struct Lane<'a> {
     speed: Speed,
     session: Session,
     scratch: &'a Scratch,
-}
-
-async fn measure(
-    args: &Policies,
-    wsize: u32,
-    Conditions { clock, mut interrupts, verbosity }: Conditions,
-) -> Result<workload::Outcome<Outcome>, Failure> {
-    let begun = clock.now();
-    let bars = Bars::new(verbosity);
-    let course = Course { clock: &clock, args, wsize, bars };
-    let usual = || if args.target.is_some() { Profile::none() } else { usual_link() };
-    let link = args.link.clone().unwrap_or_else(usual);
-    emulated::calibrate(&clock, &link).await?;
-    let mut measured = Vec::new();
-    let ended = match &args.target {
-        Some(target) => {
-            let options = |link: Shape| target::options(target, args.reply_limit, link);
-            let plain = Reached::new(&clock, None, target, options(Shape::default()));
-            scratch::in_scratch(&plain, &mut interrupts, async |scratch: &Scratch| {
-                let session =
-                    mount::mount(&clock, target, &options(link.clone().into())).await?.session;
-                let lane = Lane { speed: Speed::Fast, session, scratch };
-                course.run(&[lane], &mut measured).await
-            })
-            .await
-        }
-        None => interrupts.or(embedded(course, link.clone(), &mut measured)).await,
-    };
-    measured.retain(|one| !one.runs.is_empty());
-    let took = clock.now().since(begun);
-    let url = args.target.as_ref().map(ToString::to_string);
-    let is_empty = measured.is_empty();
-    let outcome = Outcome { link, url, wsize, took, measured };
-    Ok(workload::Outcome::until((!is_empty).then_some(outcome), ended))
 }
 
 /// Against servers of our own. Their links are at their end, so that what our client sends are

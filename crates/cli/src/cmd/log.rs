@@ -9,6 +9,7 @@ use harness::{origin, output, recovery, served, unservable, unused, write_back};
 use perf::words::counted;
 use server::store::dir::write_log::{self, Inspection, LogError, Peek, Recovered, WriteLog};
 use server::store::dir::{DirOptions, DirStore};
+use wire::show::Hex;
 
 use crate::args::log::{Drain, Inspect, Log, Replay, Status, Verify};
 
@@ -96,7 +97,7 @@ fn done(recovered: &Recovered, dir: &Path, and: &str) -> String {
 }
 
 fn summary(found: &Inspection) -> String {
-    let id: String = found.id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let id = Hex(&found.id);
     let end = match (found.is_clean, found.is_torn) {
         (true, _) => "ended in order",
         (false, true) => "ended in the middle of a write that was not acknowledged",

@@ -7,44 +7,31 @@ use client::files::Files;
 use client::url::Version;
 use net::call::Counters;
 use net::clock::Clock;
-use net::http::{Found, Listener};
+use net::http::Listener;
 use perf::histogram::Histogram;
 use perf::units::Nanos;
-use server::metrics::{CONTENT_TYPE, Kind, Page, Reading};
+use server::metrics::{Kind, Page, Reading};
 
 use crate::exit::Failure;
-use crate::hints;
+use crate::{hints, metrics};
 
 /// Answers /metrics and /healthz, in a task of its own.
 pub fn serve(clock: &Clock, listen: SocketAddr, files: &Files) -> Result<(), Failure> {
     let listener = Listener::bind(listen).map_err(|cause| hints::metrics(listen, &cause))?;
     let files = files.clone();
-    let started = clock.since_1970();
-    let pages = move |path: &str| match path {
-        "/healthz" => Some(Found::text("ok\n")),
-        "/metrics" => {
-            let mut page = page(&files);
-            page.readings(&crate::metrics::process(started));
-            Some(Found { content_type: CONTENT_TYPE, body: page.into_string() })
-        }
-        _ => None,
-    };
-    let own = clock.clone();
-    clock.spawn(async move { listener.serve(own, pages).await });
+    metrics::serve_page(listener, clock, move |page| write(page, &files));
     Ok(())
 }
 
-fn page(files: &Files) -> Page {
-    let mut page = Page::default();
+fn write(page: &mut Page, files: &Files) {
     let session = files.session();
-    procedures(&mut page, &session.rpc().counters(), session.version());
+    procedures(page, &session.rpc().counters(), session.version());
     page.readings(&transport(&session.rpc().counters()));
     page.readings(&write_behind(files));
     if let Some(disk) = files.disk() {
         page.readings(&cached(&disk.statistics()));
     }
-    stages(&mut page, files);
-    page
+    stages(page, files);
 }
 
 /// What is counted for each procedure, as /proc/self/mountstats has it.

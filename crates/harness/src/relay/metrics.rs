@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 
 use net::clock::Clock;
-use net::http::{Found, Listener};
+use net::http::Listener;
 use net::relay::{Carried, Counts, Relay};
 use perf::histogram::Histogram;
-use server::metrics::{CONTENT_TYPE, Page, Reading};
+use server::metrics::Reading;
 
 use crate::exit::Failure;
 use crate::{hints, metrics};
@@ -15,19 +15,8 @@ use crate::{hints, metrics};
 pub fn serve(listen: SocketAddr, relay: &Relay, clock: &Clock) -> Result<SocketAddr, Failure> {
     let bound = Listener::bind(listen).and_then(|bound| Ok((bound.local_addr()?, bound)));
     let (address, listener) = bound.map_err(|cause| hints::metrics(listen, &cause))?;
-    let (relay, started) = (relay.clone(), clock.since_1970());
-    let pages = move |path: &str| match path {
-        "/healthz" => Some(Found::text("ok\n")),
-        "/metrics" => {
-            let mut page = Page::default();
-            page.readings(&readings(&relay.counts()));
-            page.readings(&metrics::process(started));
-            Some(Found { content_type: CONTENT_TYPE, body: page.into_string() })
-        }
-        _ => None,
-    };
-    let own = clock.clone();
-    clock.spawn(async move { listener.serve(own, pages).await });
+    let relay = relay.clone();
+    metrics::serve_page(listener, clock, move |page| page.readings(&readings(&relay.counts())));
     Ok(address)
 }
 
@@ -101,6 +90,7 @@ fn shares(
 mod tests {
     use net::relay::Loss;
     use perf::units::Nanos;
+    use server::metrics::Page;
 
     use super::*;
 

@@ -22,7 +22,11 @@ use crate::scratch;
 const SHOWN_MAX: usize = 4_000;
 const SHOWN: usize = 24;
 
-pub(super) fn run(
+/// Exercises a new file called after `name` in `dir`, until the options or `stop` end it. Blocks.
+///
+/// # Errors
+/// The file cannot be made. What goes wrong later is the inner error.
+pub fn run(
     clock: &Clock,
     dir: &Path,
     name: &str,

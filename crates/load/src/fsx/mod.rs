@@ -14,14 +14,11 @@ mod model;
 mod operation;
 mod options;
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::path::PathBuf;
 
-use net::clock::Clock;
-
+pub use self::exercise::run;
 pub use self::fault::Fault;
 pub use self::options::{FILE_BYTES_MAX, Options};
-use crate::error::Error;
 
 /// What a run has done.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -43,18 +40,4 @@ pub struct Failed {
     /// The newest operation before that wrote at the place of the difference.
     pub last_writer: Option<String>,
     pub file: PathBuf,
-}
-
-/// Exercises a new file called after `name` in `dir`, until the options or `stop` end it. Blocks.
-///
-/// # Errors
-/// The file cannot be made. What goes wrong later is the inner error.
-pub fn run(
-    clock: &Clock,
-    dir: &Path,
-    name: &str,
-    options: &Options,
-    stop: &AtomicBool,
-) -> Result<Result<Tally, Box<Failed>>, Error> {
-    exercise::run(clock, dir, name, options, stop)
 }

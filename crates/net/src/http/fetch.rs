@@ -90,19 +90,19 @@ fn page(bytes: &[u8], body_bytes_max: usize) -> Result<Vec<u8>, FetchError> {
     }
 }
 
-/// Arbitrary bytes as an answer: nothing may panic, and no page is longer than requested.
-pub fn fuzz_page(bytes: &[u8]) {
-    if let Ok(page) = page(bytes, 64) {
-        assert!(page.len() <= 64);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::clock::world::World;
     use crate::http::answer;
     use crate::http::tests::pages;
+
+    /// Arbitrary bytes as an answer: nothing may panic, and no page is longer than requested.
+    fn fuzz_page(bytes: &[u8]) {
+        if let Ok(page) = page(bytes, 64) {
+            assert!(page.len() <= 64);
+        }
+    }
 
     #[test]
     fn a_page_that_is_requested_is_what_the_answer_has() {

@@ -18,9 +18,8 @@ use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::task::Poll;
 
-pub use fetch::{FetchError, fetch, fuzz_page};
+pub use fetch::{FetchError, fetch};
 use perf::units::Nanos;
-pub use request::fuzz_head;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;

@@ -113,17 +113,18 @@ impl Answer {
     }
 }
 
-/// Arbitrary bytes as a request: nothing may panic, and what is complete stays so whatever follows.
-pub fn fuzz_head(bytes: &[u8]) {
-    if let Some(head @ Head::Complete(_)) = parse(bytes) {
-        let more = [bytes, b"GET / HTTP/1.1\r\n"].concat();
-        assert_eq!(parse(&more), Some(head), "a complete head ends where it ends");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Arbitrary bytes as a request: nothing may panic, and what is complete stays so whatever
+    /// follows.
+    fn fuzz_head(bytes: &[u8]) {
+        if let Some(head @ Head::Complete(_)) = parse(bytes) {
+            let more = [bytes, b"GET / HTTP/1.1\r\n"].concat();
+            assert_eq!(parse(&more), Some(head), "a complete head ends where it ends");
+        }
+    }
 
     #[test]
     fn any_bytes_are_a_request_or_not() {

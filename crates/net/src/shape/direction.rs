@@ -56,16 +56,6 @@ impl<M> Direction<M> {
         fate
     }
 
-    /// A datagram is sent, and held unless it is lost.
-    pub fn admit_datagram(&mut self, now: Instant, message: M, bytes: u64) -> Fate
-    where
-        M: Clone + Damage,
-    {
-        let lane = self.follower.lane(&self.shape);
-        let fate = lane.datagram(now, bytes);
-        hold(&mut self.held, fate, message, bytes)
-    }
-
     /// Whether another message may be admitted: the link's queue has room, and so have we.
     pub fn has_room(&mut self, now: Instant) -> bool {
         self.follower.lane(&self.shape).has_room(now) && !self.held.is_full()
@@ -119,7 +109,7 @@ pub(super) fn hold<M: Clone + Damage>(
     mut fate: Fate,
     mut message: M,
     bytes: u64,
-) -> Fate {
+) {
     if fate.arrival.is_ok() && held.is_full() {
         fate.arrival = Err(Lost::Held);
     }
@@ -127,9 +117,7 @@ pub(super) fn hold<M: Clone + Damage>(
         fate.again = None;
     }
     held.tally().decided(bytes, &fate);
-    let Ok(arrives) = fate.arrival else {
-        return fate;
-    };
+    let Ok(arrives) = fate.arrival else { return };
     if let Some(again) = fate.again {
         held.push(again, message.clone(), bytes);
     }
@@ -137,7 +125,6 @@ pub(super) fn hold<M: Clone + Damage>(
         message.flip(bit);
     }
     held.push(arrives, message, bytes);
-    fate
 }
 
 impl Damage for Bytes {

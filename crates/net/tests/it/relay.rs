@@ -26,6 +26,7 @@ use tokio::sync::oneshot;
 use wire::record::Message;
 
 use crate::resetting::{self, Resets};
+use crate::shape::in_world;
 
 type Ended = oneshot::Receiver<Result<(), (Side, TransportError)>>;
 
@@ -140,9 +141,7 @@ fn each_record_arrives_when_the_link_says_in_both_directions() {
 
 #[test]
 fn records_of_odd_lengths_come_out_as_they_went_in() {
-    let world = World::new();
-    let clock = world.clock();
-    let ran = world.run(async move {
+    in_world(async move |clock| {
         let relay = relay(&clock, link(MS, 10), Limits::default());
         let (mut client, mut server, _) = between(&clock, &relay);
         for len in [0, 1, 2, 3, 5, 4097, 70_001, 1_000_003] {
@@ -151,14 +150,11 @@ fn records_of_odd_lengths_come_out_as_they_went_in() {
             assert_eq!(receive(&mut server).await.unwrap(), vec![7; len]);
         }
     });
-    ran.unwrap();
 }
 
 #[test]
 fn the_end_of_one_direction_comes_behind_its_last_record_and_the_other_goes_on() {
-    let world = World::new();
-    let clock = world.clock();
-    let ran = world.run(async move {
+    in_world(async move |clock| {
         let relay = relay(&clock, link(MS, 0), Limits::default());
         let (mut client, mut server, ended) = between(&clock, &relay);
         send(&mut client, bytes(8, 1)).await;
@@ -174,14 +170,11 @@ fn the_end_of_one_direction_comes_behind_its_last_record_and_the_other_goes_on()
         assert!(ended.await.unwrap().is_ok());
         assert_eq!(relay.counts().connections, 0);
     });
-    ran.unwrap();
 }
 
 #[test]
 fn who_vanishes_takes_the_other_end_with_him_but_not_what_he_has_sent() {
-    let world = World::new();
-    let clock = world.clock();
-    let ran = world.run(async move {
+    in_world(async move |clock| {
         let relay = relay(&clock, link(MS, 0), Limits::default());
         let (mut client, mut server, ended) = between(&clock, &relay);
         send(&mut client, bytes(8, 1)).await;
@@ -194,14 +187,11 @@ fn who_vanishes_takes_the_other_end_with_him_but_not_what_he_has_sent() {
         assert_eq!(side, Side::Client, "{cause}");
         assert_eq!(relay.counts().broken, 1);
     });
-    ran.unwrap();
 }
 
 #[test]
 fn what_was_sent_arrives_although_its_sender_takes_no_reply_any_more() {
-    let world = World::new();
-    let clock = world.clock();
-    let ran = world.run(async move {
+    in_world(async move |clock| {
         let mut links = link(Nanos::from_millis(10), 0);
         links.back.latency = MS;
         let relay = relay(&clock, links, Limits::default());
@@ -222,14 +212,11 @@ fn what_was_sent_arrives_although_its_sender_takes_no_reply_any_more() {
         let counts = relay.counts();
         assert_eq!((counts.there.passed, counts.there.held, counts.bytes_held), (3, 0, 0));
     });
-    ran.unwrap();
 }
 
 #[test]
 fn silence_ends_a_connection_and_so_does_a_peer_that_takes_nothing() {
-    let world = World::new();
-    let clock = world.clock();
-    let ran = world.run(async move {
+    in_world(async move |clock| {
         let limits = Limits {
             idle_max: Nanos::from_secs(100),
             stall_max: Nanos::from_secs(20),
@@ -263,14 +250,11 @@ fn silence_ends_a_connection_and_so_does_a_peer_that_takes_nothing() {
         assert_eq!(relay.counts().given_up, 2);
         drop(server);
     });
-    ran.unwrap();
 }
 
 #[test]
 fn what_is_held_is_bounded_and_all_of_it_arrives() {
-    let world = World::new();
-    let clock = world.clock();
-    let ran = world.run(async move {
+    in_world(async move |clock| {
         let (held_bytes_max, bytes_max) = (1 << 20, 3 << 20);
         let limits = Limits { held_bytes_max, bytes_max, ..Limits::default() };
         // 64 KiB take 65 ms.
@@ -312,14 +296,11 @@ fn what_is_held_is_bounded_and_all_of_it_arrives() {
         assert!(*most.lock() <= bytes_max as u64, "{}", most.lock());
         assert_eq!(relay.counts().bytes_held, 0);
     });
-    ran.unwrap();
 }
 
 #[test]
 fn a_change_holds_for_what_comes_after_it_and_nothing_is_overtaken() {
-    let world = World::new();
-    let clock = world.clock();
-    let ran = world.run(async move {
+    in_world(async move |clock| {
         let relay = relay(&clock, link(Nanos::from_millis(10), 0), Limits::default());
         let (mut client, mut server, _) = between(&clock, &relay);
         send(&mut client, bytes(8, 1)).await;
@@ -333,14 +314,11 @@ fn a_change_holds_for_what_comes_after_it_and_nothing_is_overtaken() {
         receive(&mut server).await.unwrap();
         assert_eq!(clock.now(), Instant::EPOCH + Nanos::from_millis(11));
     });
-    ran.unwrap();
 }
 
 #[test]
 fn connections_of_a_host_share_its_link_first_in_first_out() {
-    let world = World::new();
-    let clock = world.clock();
-    let ran = world.run(async move {
+    in_world(async move |clock| {
         // 1 us for each byte.
         let relay = relay(&clock, link(MS, 1_000_000), Limits::default());
         let (mut first, mut at_first, _) = between(&clock, &relay);
@@ -365,14 +343,11 @@ fn connections_of_a_host_share_its_link_first_in_first_out() {
         }
         assert_eq!(clock.now(), Instant::EPOCH + Nanos::from_micros(51_100), "all were before it");
     });
-    ran.unwrap();
 }
 
 #[test]
 fn connections_that_always_have_something_to_send_share_a_link_and_none_starves() {
-    let world = World::new();
-    let clock = world.clock();
-    let ran = world.run(async move {
+    in_world(async move |clock| {
         // A full queue takes what comes at the right moment, and one of each.
         for (queue_bytes_max, least) in [(None, 190), (Some(66_000), 60)] {
             let mut profile = Profile::from(link(MS, 1_000_000));
@@ -400,14 +375,11 @@ fn connections_that_always_have_something_to_send_share_a_link_and_none_starves(
             relay.drain(Nanos::ZERO).await;
         }
     });
-    ran.unwrap();
 }
 
 #[test]
 fn what_a_client_that_resets_would_still_have_is_not_relayed_and_nothing_comes_before_it() {
-    let world = World::new();
-    let clock = world.clock();
-    let ran = world.run(async move {
+    in_world(async move |clock| {
         // 10 ms for each record.
         let relay = relay(&clock, link(MS, 1_000_000), Limits::default());
         let (mut client, mut server, ended) = between_resetting(&clock, &relay);
@@ -431,14 +403,11 @@ fn what_a_client_that_resets_would_still_have_is_not_relayed_and_nothing_comes_b
         assert_eq!(clock.now(), Instant::EPOCH + before + Nanos::from_micros(100));
         assert_eq!((relay.counts().there.held, relay.counts().bytes_held), (0, 0));
     });
-    ran.unwrap();
 }
 
 #[test]
 fn what_was_lost_is_not_retransmitted_by_a_client_that_has_reset() {
-    let world = World::new();
-    let clock = world.clock();
-    let ran = world.run(async move {
+    in_world(async move |clock| {
         let profile = |lost| {
             let mut profile = Profile::from(link(MS, 0));
             profile.there.lost = lost;
@@ -459,14 +428,11 @@ fn what_was_lost_is_not_retransmitted_by_a_client_that_has_reset() {
         assert!(ended.await.unwrap().is_err());
         assert_eq!(relay.counts().there.lost.get(&Loss::Ended), Some(&2));
     });
-    ran.unwrap();
 }
 
 #[test]
 fn a_relay_that_ends_hands_on_what_is_on_its_way() {
-    let world = World::new();
-    let clock = world.clock();
-    let ran = world.run(async move {
+    in_world(async move |clock| {
         for (grace, arrives) in [(Nanos::from_secs(1), true), (MS, false)] {
             let relay = relay(&clock, link(Nanos::from_millis(10), 0), Limits::default());
             let (mut client, mut server, ended) = between(&clock, &relay);
@@ -482,14 +448,11 @@ fn a_relay_that_ends_hands_on_what_is_on_its_way() {
             assert_eq!(relay.counts().there.held, 0);
         }
     });
-    ran.unwrap();
 }
 
 #[test]
 fn datagrams_go_both_ways_with_the_delay_of_the_link() {
-    let world = World::new();
-    let clock = world.clock();
-    let ran = world.run(async move {
+    in_world(async move |clock| {
         let relay = relay(&clock, link(MS, 0), Limits::default());
         let (mut client, mut server) = datagrams_between(&clock, &relay, |front| front);
         let address = server.local_addr().unwrap();
@@ -517,7 +480,6 @@ fn datagrams_go_both_ways_with_the_delay_of_the_link() {
         clock.sleep(MS).await;
         assert_eq!(relay.counts().there.lost.get(&Loss::NoSession), Some(&1));
     });
-    ran.unwrap();
 }
 
 /// What comes from a loopback here comes from another host.
@@ -549,9 +511,7 @@ impl<D: Datagrams> Datagrams for FromElsewhere<D> {
 
 #[test]
 fn who_may_not_be_who_it_says_gets_at_most_three_times_what_it_sent_through_a_relay() {
-    let world = World::new();
-    let clock = world.clock();
-    let ran = world.run(async move {
+    in_world(async move |clock| {
         let relay = relay(&clock, link(MS, 0), Limits::default());
         let (mut client, mut server) = datagrams_between(&clock, &relay, FromElsewhere);
         let address = server.local_addr().unwrap();
@@ -579,14 +539,11 @@ fn who_may_not_be_who_it_says_gets_at_most_three_times_what_it_sent_through_a_re
         clock.sleep(MS).await;
         assert!(answered(60_000).await);
     });
-    ran.unwrap();
 }
 
 #[test]
 fn a_full_queue_holds_up_a_stream_and_drops_datagrams() {
-    let world = World::new();
-    let clock = world.clock();
-    let ran = world.run(async move {
+    in_world(async move |clock| {
         // 1 us for each byte, and room for what takes 66 ms.
         let mut profile = Profile::from(link(MS, 1_000_000));
         profile.there.queue_bytes_max = Some(66_000);
@@ -618,14 +575,11 @@ fn a_full_queue_holds_up_a_stream_and_drops_datagrams() {
         }
         assert_eq!(relay.counts().there.lost.get(&Loss::Queue), Some(&4));
     });
-    ran.unwrap();
 }
 
 #[test]
 fn a_bad_link_repeats_and_damages_datagrams_and_all_is_counted() {
-    let world = World::new();
-    let clock = world.clock();
-    let ran = world.run(async move {
+    in_world(async move |clock| {
         let mut profile = Profile::from(link(MS, 0));
         profile.there.duplicated = Ppm::ALL;
         profile.back.corrupted = Ppm::ALL;
@@ -648,7 +602,6 @@ fn a_bad_link_repeats_and_damages_datagrams_and_all_is_counted() {
         assert_eq!((counts.back.corrupted, counts.back.passed), (2, 2));
         assert_eq!((counts.there.held, counts.bytes_held), (0, 0));
     });
-    ran.unwrap();
 }
 
 #[test]

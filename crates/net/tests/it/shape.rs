@@ -38,7 +38,7 @@ fn message(bytes: usize) -> Message {
 }
 
 /// Runs in a world of its own.
-fn in_world<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
+pub(crate) fn in_world<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
     work: impl FnOnce(Clock) -> F,
 ) -> T {
     let world = World::new();
@@ -331,23 +331,14 @@ fn a_relay_passes_messages_on_through_a_direction() {
     in_world(async |clock| {
         let shape = Shape::from(profile("1ms/1g,loss=50%"));
         let mut stream = Direction::new(&shape, Side::There, &clock).unwrap();
-        let mut datagrams = Direction::new(&shape, Side::Back, &clock).unwrap();
         for number in 0..100_u8 {
             stream.admit(clock.now(), number, 125);
-            datagrams.admit_datagram(clock.now(), Bytes::from(vec![number]), 125);
         }
         let mut there = Vec::new();
         while let Some(number) = std::future::poll_fn(|cx| stream.poll_arrived(cx)).await {
             there.push(number);
         }
         assert_eq!(there, (0..100).collect::<Vec<_>>());
-        let mut back = 0;
-        while std::future::poll_fn(|cx| datagrams.poll_arrived(cx)).await.is_some() {
-            back += 1;
-        }
-        let counts = shape.counts(Side::Back);
-        assert_eq!(counts.lost_by_chance + back, 100);
-        assert!((25..75).contains(&back), "{back}");
     });
 }
 

@@ -1,11 +1,12 @@
 //! The key of the seals: random, and in the state directory for the next life.
 
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::DirBuilder;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use rustix::rand::{GetRandomFlags, getrandom};
+use server::small_file;
 
 use super::HandlesError;
 
@@ -36,35 +37,19 @@ fn of_file(path: &Path, error: io::Error) -> HandlesError {
 }
 
 fn read(path: &Path) -> io::Result<Option<[u8; KEY_BYTES]>> {
-    let no_link = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or(0);
-    let file = match OpenOptions::new().read(true).custom_flags(no_link).open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let mut key = Vec::new();
-    file.take(KEY_BYTES as u64 + 1).read_to_end(&mut key)?;
     let wrong = |key: Vec<u8>| {
         let what = format!("it has {} bytes and not {KEY_BYTES}: remove it", key.len());
         io::Error::new(ErrorKind::InvalidData, what)
     };
-    <[u8; KEY_BYTES]>::try_from(key).map(Some).map_err(wrong)
+    let found = small_file::read(path, KEY_BYTES as u64 + 1)?;
+    found.map(|key| <[u8; KEY_BYTES]>::try_from(key).map_err(wrong)).transpose()
 }
 
 /// A new one, which is whole or not there after a power failure.
 fn make(dir: &Path, path: &Path) -> io::Result<[u8; KEY_BYTES]> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     let key = random()?;
-    let new = path.with_extension("new");
-    match fs::remove_file(&new) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
-    file.write_all(&key)?;
-    file.sync_all()?;
-    fs::rename(&new, path)?;
-    fs::File::open(dir)?.sync_all()?;
+    small_file::replace(path, &key)?;
     Ok(key)
 }
 
@@ -78,6 +63,7 @@ fn random() -> io::Result<[u8; KEY_BYTES]> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;

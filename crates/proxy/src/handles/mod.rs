@@ -26,6 +26,7 @@ use std::path::Path;
 use siphasher::sip::SipHasher24;
 use siphasher::sip128;
 use wire::nfs3::FileHandle;
+use wire::show::Hex;
 
 use server::store::state::StateError;
 use server::types::{Handle, Status};
@@ -81,9 +82,8 @@ impl Handles {
     ) -> Result<Self, HandlesError> {
         let key = key::find(state)?;
         let of = |purpose: u8| mixed(&key, &[origin.as_bytes(), &[0, purpose]].concat());
-        let name = of(b'N');
-        let name: String = name[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-        let table = Table::open(state, &format!("origin-{name}"), rows_max)?;
+        let name = format!("origin-{}", Hex(&of(b'N')[..8]));
+        let table = Table::open(state, &name, rows_max)?;
         Ok(Self { seals: of(b'S'), numbers: of(b'H'), table })
     }
 

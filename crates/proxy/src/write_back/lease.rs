@@ -13,6 +13,7 @@ use net::clock::Clock;
 use perf::units::Nanos;
 use server::store::{Changed, Store};
 use server::types::{CreateHow, Handle, SetAttr, SetTime, Stability, Status, Time};
+use wire::show::Hex;
 
 use bytes::Bytes;
 
@@ -93,15 +94,11 @@ pub(super) struct Lease {
     renewed: u64,
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 impl Lease {
     fn of(owner: &Owner, renewed: u64) -> Self {
         // A name with a line's end in it would be two lines.
         let host: String = owner.host.chars().filter(|c| !c.is_control()).take(200).collect();
-        let (log, boot) = (hex(&owner.log), hex(&owner.boot));
+        let (log, boot) = (Hex(&owner.log).to_string(), Hex(&owner.boot).to_string());
         Self { log, host, process: owner.process, boot, renewed }
     }
 
@@ -314,7 +311,9 @@ impl<S: Store> Inner<S> {
             state.is_over = true;
         }
         match read(&self.store, owner, &self.root).await {
-            Ok(Some(Found { says: Says::Lease(lease), .. })) if lease.log == hex(&owner.log) => {
+            Ok(Some(Found { says: Says::Lease(lease), .. }))
+                if lease.log == Hex(&owner.log).to_string() =>
+            {
                 self.store.remove(&owner.caller, &self.root, NAME).await.result.is_ok()
             }
             Ok(None) => true,

@@ -9,7 +9,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use rustix::fs::OFlags;
+use server::small_file::NO_LINK;
 
 use super::medium::KeepError;
 
@@ -98,9 +98,8 @@ impl Refused {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let no_link = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0);
         let mut options = File::options();
-        options.write(true).create_new(true).mode(0o600).custom_flags(no_link);
+        options.write(true).create_new(true).mode(0o600).custom_flags(NO_LINK);
         let file = options.open(draft)?;
         file.set_len(size)?;
         pieces.iter().try_for_each(|(at, data)| file.write_all_at(data, *at))?;

@@ -15,6 +15,7 @@ use lru::LruCache;
 use parking_lot::Mutex;
 use perf::units::Nanos;
 use wire::rpc::{Call, CallHeader};
+use wire::show::Hex;
 use wire::xdr::{Decode, Reader};
 use wire::{mount, nfs2, nfs3};
 
@@ -158,8 +159,7 @@ impl Table {
                 }
                 _ if parts.is_empty() => {
                     let end = &handle[handle.len().saturating_sub(8)..];
-                    let digits: String = end.iter().map(|byte| format!("{byte:02x}")).collect();
-                    return format!("handle ..{digits}");
+                    return format!("handle ..{}", Hex(end));
                 }
                 _ => {
                     parts.push("..");

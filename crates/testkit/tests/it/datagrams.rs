@@ -13,7 +13,6 @@ use load::scratch::Scratch;
 use load::seqwrite::{self, Workload};
 use net::call::{Rpc, Target};
 use net::clock::Clock;
-use net::clock::world::World;
 use net::error::CallError;
 use net::serve::{Host, Limits};
 use net::transport::datagram::Datagrams;
@@ -21,6 +20,7 @@ use net::transport::lossy::{self, Impairments};
 use net::transport::udp::Udp;
 use perf::units::Nanos;
 use server::{Engine, EngineConfig, Export, Exports, Transport};
+use testkit::in_world;
 use wire::nfs3::StableHow;
 use wire::record::Message;
 use wire::rpc::{OpaqueAuth, ReplyHeader, peek};
@@ -61,33 +61,25 @@ async fn call(rpc: &Rpc) -> Result<Nanos, CallError> {
 
 #[test]
 fn without_impairments_a_call_is_sent_once_and_takes_a_network_round_trip() {
-    let world = World::new();
-    let clock = world.clock();
-    world
-        .run(async move {
-            let (rpc, got) = client(&clock, CALM, Nanos::from_secs(60));
-            for _ in 0..100 {
-                assert_eq!(call(&rpc).await.unwrap(), MS * 2);
-            }
-            assert_eq!((rpc.retransmissions(), got.load(Ordering::Relaxed)), (0, 100));
-        })
-        .unwrap();
+    in_world(async move |clock| {
+        let (rpc, got) = client(&clock, CALM, Nanos::from_secs(60));
+        for _ in 0..100 {
+            assert_eq!(call(&rpc).await.unwrap(), MS * 2);
+        }
+        assert_eq!((rpc.retransmissions(), got.load(Ordering::Relaxed)), (0, 100));
+    });
 }
 
 #[test]
 fn every_call_is_answered_once_whatever_is_lost_repeated_or_late() {
     for seed in 1..=20 {
         let impairments = Impairments { seed, lost: 200, duplicated: 100, jitter: MS * 20, ..CALM };
-        let world = World::new();
-        let clock = world.clock();
-        let (times, again, got) = world
-            .run(async move {
-                let (rpc, got) = client(&clock, impairments, Nanos::from_secs(120));
-                let calls = (0..300).map(|_| call(&rpc));
-                let times = futures_util::future::join_all(calls).await;
-                (times, rpc.retransmissions(), got.load(Ordering::Relaxed))
-            })
-            .unwrap();
+        let (times, again, got) = in_world(async move |clock| {
+            let (rpc, got) = client(&clock, impairments, Nanos::from_secs(120));
+            let calls = (0..300).map(|_| call(&rpc));
+            let times = futures_util::future::join_all(calls).await;
+            (times, rpc.retransmissions(), got.load(Ordering::Relaxed))
+        });
         assert!(times.iter().all(Result::is_ok), "seed {seed}: {times:?}");
         // A third of the exchanges fails at one end or the other.
         assert!((60..400).contains(&again), "seed {seed}: {again} sent again");
@@ -97,17 +89,13 @@ fn every_call_is_answered_once_whatever_is_lost_repeated_or_late() {
 
 #[test]
 fn a_call_into_the_void_fails_at_its_limit() {
-    let world = World::new();
-    let clock = world.clock();
-    let (error, took, again) = world
-        .run(async move {
-            let impairments = Impairments { lost: 1000, ..CALM };
-            let (rpc, _) = client(&clock, impairments, Nanos::from_secs(20));
-            let begun = clock.now();
-            let error = call(&rpc).await.unwrap_err();
-            (error, clock.now().since(begun), rpc.retransmissions())
-        })
-        .unwrap();
+    let (error, took, again) = in_world(async move |clock| {
+        let impairments = Impairments { lost: 1000, ..CALM };
+        let (rpc, _) = client(&clock, impairments, Nanos::from_secs(20));
+        let begun = clock.now();
+        let error = call(&rpc).await.unwrap_err();
+        (error, clock.now().since(begun), rpc.retransmissions())
+    });
     assert_eq!(error.to_string(), "no reply within 20.0 s");
     assert_eq!((took, again), (Nanos::from_secs(20), 4), "after 1, 3, 7 and 15 s");
 }

@@ -13,6 +13,7 @@ use net::transport::Transport;
 use net::transport::memory::{self, Memory};
 use parking_lot::Mutex;
 use perf::units::{Instant, Nanos};
+use testkit::in_world;
 use wire::record::Message;
 use wire::rpc::{OpaqueAuth, ReplyHeader, peek};
 use wire::xdr::Encode;
@@ -117,33 +118,29 @@ async fn response_time(rpc: &Rpc, bytes: usize) -> Nanos {
 
 #[test]
 fn who_takes_no_replies_keeps_nobody_waiting() {
-    let world = World::new();
-    let clock = world.clock();
-    let (times, used, gone, counts) = world
-        .run(async move {
-            let limits = Limits { bytes_in_flight_max: 16 * MIB, ..Limits::default() };
-            let host = Host::new(&clock, limits);
-            let hostile = never_readers(&clock, &host, 24, 20).await;
-            clock.sleep(Nanos::from_millis(1)).await;
-            let used = host.counts().bytes_in_flight;
-            let rpc = |from, port| {
-                let (ours, _) = connect(&clock, &host, from, port);
-                Rpc::start(ours, &clock, SECOND * 100, 0)
-            };
-            // Small calls of anybody, first ones and others, and large ones of another host.
-            let (near, far) = (rpc(HOSTILE, 700), rpc(HEALTHY, 700));
-            let mut times = Vec::new();
-            for _ in 0..100 {
-                times.push(response_time(&near, 300).await);
-                times.push(response_time(&far, 300).await);
-                times.push(response_time(&far, MIB).await);
-                times.push(response_time(&rpc(HEALTHY, 701), 60_000).await);
-                clock.sleep(Nanos::from_millis(100)).await;
-            }
-            let gone = hostile.iter().filter(|(_, ended)| ended.lock().is_some()).count();
-            (times, used, gone, host.counts())
-        })
-        .unwrap();
+    let (times, used, gone, counts) = in_world(async move |clock| {
+        let limits = Limits { bytes_in_flight_max: 16 * MIB, ..Limits::default() };
+        let host = Host::new(&clock, limits);
+        let hostile = never_readers(&clock, &host, 24, 20).await;
+        clock.sleep(Nanos::from_millis(1)).await;
+        let used = host.counts().bytes_in_flight;
+        let rpc = |from, port| {
+            let (ours, _) = connect(&clock, &host, from, port);
+            Rpc::start(ours, &clock, SECOND * 100, 0)
+        };
+        // Small calls of anybody, first ones and others, and large ones of another host.
+        let (near, far) = (rpc(HOSTILE, 700), rpc(HEALTHY, 700));
+        let mut times = Vec::new();
+        for _ in 0..100 {
+            times.push(response_time(&near, 300).await);
+            times.push(response_time(&far, 300).await);
+            times.push(response_time(&far, MIB).await);
+            times.push(response_time(&rpc(HEALTHY, 701), 60_000).await);
+            clock.sleep(Nanos::from_millis(100)).await;
+        }
+        let gone = hostile.iter().filter(|(_, ended)| ended.lock().is_some()).count();
+        (times, used, gone, host.counts())
+    });
     assert!(times.iter().all(|&time| time == Nanos::ZERO), "{times:?}");
     // What one host may hold: half, and first records until a quarter is left.
     assert!((8 * MIB as u64..=11 * MIB as u64).contains(&used), "{used}");
@@ -158,22 +155,18 @@ fn who_takes_no_replies_keeps_nobody_waiting() {
 fn place_among_those_who_begin(calls: u32, bytes: usize) -> (Option<usize>, usize) {
     let turns = std::thread::available_parallelism().map_or(1, usize::from);
     let connections = 10 * u16::try_from(turns).unwrap();
-    let world = World::new();
-    let clock = world.clock();
-    let answered = world
-        .run(async move {
-            let (host, service) = (Host::new(&clock, Limits::default()), Reader::default());
-            let (ours, _) = connect_to(service.clone(), &clock, &host, HEALTHY, 700);
-            let rpc = Rpc::start(ours, &clock, SECOND * 100, 0);
-            response_time(&rpc, 8).await;
-            // All tasks are in the runtime's queue, the one of the small call behind the others.
-            let requested = (calls, bytes);
-            let hostile = never_readers_of(&service, &clock, &host, connections, requested).await;
-            response_time(&rpc, 8).await;
-            drop(hostile);
-            service.answered.lock().clone()
-        })
-        .unwrap();
+    let answered = in_world(async move |clock| {
+        let (host, service) = (Host::new(&clock, Limits::default()), Reader::default());
+        let (ours, _) = connect_to(service.clone(), &clock, &host, HEALTHY, 700);
+        let rpc = Rpc::start(ours, &clock, SECOND * 100, 0);
+        response_time(&rpc, 8).await;
+        // All tasks are in the runtime's queue, the one of the small call behind the others.
+        let requested = (calls, bytes);
+        let hostile = never_readers_of(&service, &clock, &host, connections, requested).await;
+        response_time(&rpc, 8).await;
+        drop(hostile);
+        service.answered.lock().clone()
+    });
     (answered.iter().rposition(|&bytes| bytes == 8), turns)
 }
 
@@ -207,36 +200,28 @@ fn in_a_world_that_a_task_of_the_real_one_runs_large_calls_are_answered_at_once(
 
 #[test]
 fn who_takes_no_replies_is_given_up_late_where_nobody_waits() {
-    let world = World::new();
-    let clock = world.clock();
-    let (after_30, after_80, used) = world
-        .run(async move {
-            let host = Host::new(&clock, Limits::default());
-            let hostile = never_readers(&clock, &host, 4, 20).await;
-            let gone = || hostile.iter().filter(|(_, ended)| ended.lock().is_some()).count();
-            clock.sleep(SECOND * 30).await;
-            let after_30 = gone();
-            clock.sleep(SECOND * 50).await;
-            (after_30, gone(), host.counts().bytes_in_flight)
-        })
-        .unwrap();
+    let (after_30, after_80, used) = in_world(async move |clock| {
+        let host = Host::new(&clock, Limits::default());
+        let hostile = never_readers(&clock, &host, 4, 20).await;
+        let gone = || hostile.iter().filter(|(_, ended)| ended.lock().is_some()).count();
+        clock.sleep(SECOND * 30).await;
+        let after_30 = gone();
+        clock.sleep(SECOND * 50).await;
+        (after_30, gone(), host.counts().bytes_in_flight)
+    });
     assert_eq!((after_30, after_80, used), (0, 4, 0));
 }
 
 #[test]
 fn a_server_that_ends_does_not_wait_beyond_its_grace_for_who_takes_nothing() {
-    let world = World::new();
-    let clock = world.clock();
-    let (took, drained) = world
-        .run(async move {
-            let host = Host::new(&clock, Limits::default());
-            let _hostile = never_readers(&clock, &host, 150, 10).await;
-            clock.sleep(SECOND).await;
-            let begun = clock.now();
-            let drained = host.drain(SECOND * 2).await;
-            (clock.now().since(begun), drained)
-        })
-        .unwrap();
+    let (took, drained) = in_world(async move |clock| {
+        let host = Host::new(&clock, Limits::default());
+        let _hostile = never_readers(&clock, &host, 150, 10).await;
+        clock.sleep(SECOND).await;
+        let begun = clock.now();
+        let drained = host.drain(SECOND * 2).await;
+        (clock.now().since(begun), drained)
+    });
     assert_eq!(took, SECOND * 2);
     assert_eq!(drained, Drained { calls_abandoned: 0, connections_abandoned: 150 });
 }

@@ -13,7 +13,7 @@ use net::transport::lossy::{Impairments, SharedImpairments};
 use parking_lot::Mutex;
 use perf::units::Nanos;
 use server::CommitMode;
-use testkit::Site;
+use testkit::{Site, in_world};
 use wire::nfs3::create::CreateHow;
 use wire::nfs3::{FileHandle, StableHow};
 
@@ -104,27 +104,23 @@ async fn check(session: &Session, file: FileHandle, total: u64) {
 #[test]
 fn where_one_packet_in_a_hundred_is_lost_transfers_shrink_and_everything_arrives() {
     for seed in 1..=2 {
-        let world = World::new();
-        let clock = world.clock();
-        let (before, during, after, counters) = world
-            .run(async move {
-                let shared = shared(Impairments { seed, ..CALM });
-                let session = session(&clock, &shared, Options::datagrams()).await;
-                let file = file(&session).await;
-                let before = session.sizes_now();
-                shared.lock().lost = 10;
-                write(&session, file, 4 << 20).await;
-                check(&session, file, 4 << 20).await;
-                let during = session.sizes_now();
-                shared.lock().lost = 0;
-                for _ in 0..12 {
-                    clock.sleep(SECOND).await;
-                    write(&session, file, 2 << 20).await;
-                    check(&session, file, 2 << 20).await;
-                }
-                (before, during, session.sizes_now(), session.rpc().counters())
-            })
-            .unwrap();
+        let (before, during, after, counters) = in_world(async move |clock| {
+            let shared = shared(Impairments { seed, ..CALM });
+            let session = session(&clock, &shared, Options::datagrams()).await;
+            let file = file(&session).await;
+            let before = session.sizes_now();
+            shared.lock().lost = 10;
+            write(&session, file, 4 << 20).await;
+            check(&session, file, 4 << 20).await;
+            let during = session.sizes_now();
+            shared.lock().lost = 0;
+            for _ in 0..12 {
+                clock.sleep(SECOND).await;
+                write(&session, file, 2 << 20).await;
+                check(&session, file, 2 << 20).await;
+            }
+            (before, during, session.sizes_now(), session.rpc().counters())
+        });
         assert_eq!((before.read_bytes_max, before.write_bytes_max), (32 << 10, 32 << 10));
         let small = 1 << 10..=8 << 10;
         assert!(small.contains(&during.write_bytes_max), "seed {seed}: {during:?}");
@@ -169,19 +165,15 @@ fn a_hard_client_outlasts_a_silence_and_says_so_once() {
 
 #[test]
 fn a_soft_client_fails_after_timeo_times_retrans() {
-    let world = World::new();
-    let clock = world.clock();
-    let (error, took) = world
-        .run(async move {
-            let shared = shared(CALM);
-            let (recovery, timeo, retrans) = (Recovery::Soft, Nanos::from_millis(700), 4);
-            let options = Options { recovery, timeo, retrans, ..Options::datagrams() };
-            let session = session(&clock, &shared, options).await;
-            shared.lock().lost = 1000;
-            let begun = clock.now();
-            (session.null().await.unwrap_err(), clock.now().since(begun))
-        })
-        .unwrap();
+    let (error, took) = in_world(async move |clock| {
+        let shared = shared(CALM);
+        let (recovery, timeo, retrans) = (Recovery::Soft, Nanos::from_millis(700), 4);
+        let options = Options { recovery, timeo, retrans, ..Options::datagrams() };
+        let session = session(&clock, &shared, options).await;
+        shared.lock().lost = 1000;
+        let begun = clock.now();
+        (session.null().await.unwrap_err(), clock.now().since(begun))
+    });
     assert_eq!(took, MS * 2_800);
     assert_eq!(error.to_string(), "NULL to 127.1.0.1:2049: no reply within 2.80 s");
 }
@@ -189,71 +181,58 @@ fn a_soft_client_fails_after_timeo_times_retrans() {
 #[test]
 fn what_is_not_idempotent_is_done_once_however_often_it_is_sent() {
     for seed in 1..=20 {
-        let world = World::new();
-        let clock = world.clock();
-        let (retransmissions, bad_xids) = world
-            .run(async move {
-                let shared = shared(Impairments {
-                    seed,
-                    lost: 250,
-                    duplicated: 250,
-                    jitter: MS * 300,
-                    ..CALM
-                });
-                let session = session(&clock, &shared, Options::datagrams()).await;
-                let root = session.root();
-                let storm = Impairments { lost: 250, duplicated: 250, jitter: MS * 300, ..CALM };
-                *shared.lock() = storm;
-                for round in 0..20 {
-                    let how = CreateHow::Guarded(Default::default());
-                    let name = format!("name {round}");
-                    session.create(root, name.as_bytes(), how).await.unwrap();
-                    session.rename((root, name.as_bytes()), (root, b"other")).await.unwrap();
-                    session.remove(root, b"other").await.unwrap();
-                }
-                (session.rpc().retransmissions(), session.rpc().bad_xids())
-            })
-            .unwrap();
+        let (retransmissions, bad_xids) = in_world(async move |clock| {
+            let shared =
+                shared(Impairments { seed, lost: 250, duplicated: 250, jitter: MS * 300, ..CALM });
+            let session = session(&clock, &shared, Options::datagrams()).await;
+            let root = session.root();
+            let storm = Impairments { lost: 250, duplicated: 250, jitter: MS * 300, ..CALM };
+            *shared.lock() = storm;
+            for round in 0..20 {
+                let how = CreateHow::Guarded(Default::default());
+                let name = format!("name {round}");
+                session.create(root, name.as_bytes(), how).await.unwrap();
+                session.rename((root, name.as_bytes()), (root, b"other")).await.unwrap();
+                session.remove(root, b"other").await.unwrap();
+            }
+            (session.rpc().retransmissions(), session.rpc().bad_xids())
+        });
         assert!(retransmissions > 10 && bad_xids > 5, "seed {seed}: {retransmissions} {bad_xids}");
     }
 }
 
 #[test]
 fn a_file_system_works_where_one_packet_in_a_hundred_is_lost() {
-    let world = World::new();
-    let clock = world.clock();
-    let (sizes, retransmissions) = world
-        .run(async move {
-            let shared = shared(CALM);
-            let session = session(&clock, &shared, Options::datagrams()).await;
-            shared.lock().lost = 10;
-            let (root, who) = (session.root(), caller());
-            let files = Files::new(&clock, session, files::Options::default());
-            let data = data_at(&pattern(), 0, 32 << 10);
-            for round in 0..4 {
-                let name = format!("file {round}");
-                let made = files.create(&who, root, name.as_bytes(), Default::default(), true);
-                let made = made.await.unwrap();
-                let open = files.open_made(&who, made.handle);
-                for piece in 0..64 {
-                    open.write_bytes(piece << 15, data.clone()).await.unwrap();
-                }
-                open.flush().await.unwrap();
-                open.close().await;
-                let open = files
-                    .open(&who, made.handle, Mode { read: true, ..Mode::default() })
-                    .await
-                    .unwrap();
-                for piece in 0..64 {
-                    assert!(open.read(piece << 15, 32 << 10).await.unwrap() == data);
-                }
-                open.close().await;
+    let (sizes, retransmissions) = in_world(async move |clock| {
+        let shared = shared(CALM);
+        let session = session(&clock, &shared, Options::datagrams()).await;
+        shared.lock().lost = 10;
+        let (root, who) = (session.root(), caller());
+        let files = Files::new(&clock, session, files::Options::default());
+        let data = data_at(&pattern(), 0, 32 << 10);
+        for round in 0..4 {
+            let name = format!("file {round}");
+            let made = files.create(&who, root, name.as_bytes(), Default::default(), true);
+            let made = made.await.unwrap();
+            let open = files.open_made(&who, made.handle);
+            for piece in 0..64 {
+                open.write_bytes(piece << 15, data.clone()).await.unwrap();
             }
-            assert!(files.shut_down().await.is_empty());
-            let session = files.session();
-            (session.sizes_now(), session.rpc().retransmissions())
-        })
-        .unwrap();
+            open.flush().await.unwrap();
+            open.close().await;
+            let open = files
+                .open(&who, made.handle, Mode { read: true, ..Mode::default() })
+                .await
+                .unwrap();
+            for piece in 0..64 {
+                assert!(open.read(piece << 15, 32 << 10).await.unwrap() == data);
+            }
+            open.close().await;
+        }
+        assert!(files.shut_down().await.is_empty());
+        let session = files.session();
+        (session.sizes_now(), session.rpc().retransmissions())
+    });
     assert!(sizes.write_bytes_max <= 8 << 10, "{sizes:?}");
     assert!(retransmissions > 10);
 }

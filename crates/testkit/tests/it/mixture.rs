@@ -5,10 +5,10 @@ use std::task::Poll;
 
 use bytes::Bytes;
 use net::clock::Clock;
-use net::clock::world::World;
 use net::serve::{Host, Limits, Peer, Reply, Service};
 use net::transport::{Transport, memory};
 use perf::units::{Instant, Nanos};
+use testkit::in_world;
 use wire::record::Message;
 use wire::rpc::{ReplyHeader, peek};
 use wire::xdr::Encode;
@@ -94,33 +94,29 @@ async fn client(clock: &Clock, mut ours: memory::Memory, mut random: Random, fir
 #[test]
 fn every_call_of_any_mixture_is_answered_soon_and_nothing_is_left() {
     for seed in 1..=30 {
-        let world = World::new();
-        let clock = world.clock();
-        let (took, counts) = world
-            .run(async move {
-                let mut random = Random(u64::wrapping_mul(seed, 0x2545_f491_4f6c_dd1d));
-                let limits = Limits {
-                    calls_per_connection_max: 1 + usize::try_from(random.below(40)).unwrap(),
-                    bytes_in_flight_max: 16_384 << random.below(9),
-                    ..Limits::default()
-                };
-                let host = Host::new(&clock, limits);
-                let clients = (1..=4_u32).map(|number| {
-                    let (ours, theirs) = memory::pair(u16::try_from(number).unwrap());
-                    let (host, service) = (host.clone(), Whims(clock.clone()));
-                    clock.spawn(async move {
-                        host.connection(theirs, service).await.ok();
-                    });
-                    let own = Random(random.below(u64::MAX) | 1);
-                    client(&clock, ours, own, number << 16)
+        let (took, counts) = in_world(async move |clock| {
+            let mut random = Random(u64::wrapping_mul(seed, 0x2545_f491_4f6c_dd1d));
+            let limits = Limits {
+                calls_per_connection_max: 1 + usize::try_from(random.below(40)).unwrap(),
+                bytes_in_flight_max: 16_384 << random.below(9),
+                ..Limits::default()
+            };
+            let host = Host::new(&clock, limits);
+            let clients = (1..=4_u32).map(|number| {
+                let (ours, theirs) = memory::pair(u16::try_from(number).unwrap());
+                let (host, service) = (host.clone(), Whims(clock.clone()));
+                clock.spawn(async move {
+                    host.connection(theirs, service).await.ok();
                 });
-                let begun = clock.now();
-                futures_util::future::join_all(clients).await;
-                let took = clock.now().since(begun);
-                host.drain(Nanos::from_secs(1)).await;
-                (took, host.counts())
-            })
-            .unwrap();
+                let own = Random(random.below(u64::MAX) | 1);
+                client(&clock, ours, own, number << 16)
+            });
+            let begun = clock.now();
+            futures_util::future::join_all(clients).await;
+            let took = clock.now().since(begun);
+            host.drain(Nanos::from_secs(1)).await;
+            (took, host.counts())
+        });
         // Whoever is woken only by the look at idle connections comes after 15 s.
         assert!(took < Nanos::from_secs(10), "seed {seed}: {took}");
         assert_eq!((counts.served_now, counts.bytes_in_flight), (0, 0), "seed {seed}");

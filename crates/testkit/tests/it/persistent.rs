@@ -16,8 +16,8 @@ use parking_lot::Mutex;
 use perf::units::Nanos;
 use server::CommitMode;
 use server::store::mem::MemStore;
-use testkit::Site;
 use testkit::outage::Outage;
+use testkit::{Site, in_world};
 use wire::nfs3::{StableHow, create::CreateHow};
 use wire::record::Message;
 use wire::rpc::{OpaqueAuth, ReplyHeader, peek};
@@ -121,60 +121,52 @@ fn a_connection_may_be_cut_at_every_call_and_every_reply() {
         [1, 4].into_iter().flat_map(|n| (0..140).step_by(7).map(move |c| (n, c)))
     {
         for is_reply in [false, true] {
-            let world = World::new();
-            let clock = world.clock();
-            world
-                .run(async move {
-                    let outage = Outage::default();
-                    let options = Options { nconnect, ..Options::stream() };
-                    let session = session(&clock, &outage, options).await;
-                    match is_reply {
-                        false => outage.cut_after_calls(cut_at),
-                        true => outage.cut_after_replies(cut_at),
-                    }
-                    let begun = clock.now();
-                    copy(&session).await;
-                    let took = clock.now().since(begun);
-                    assert!(took < SECOND, "{took} with the cut at {cut_at}");
-                    let counters = session.rpc().counters();
-                    assert!(counters.transport.disconnects <= 1);
-                    let cuts = counters.transport.disconnects;
-                    assert_eq!(cuts == 1, cut_at <= 128, "{cut_at} {is_reply}");
-                    assert_eq!(counters.procedures[7].ops, 64);
-                })
-                .unwrap();
+            in_world(async move |clock| {
+                let outage = Outage::default();
+                let options = Options { nconnect, ..Options::stream() };
+                let session = session(&clock, &outage, options).await;
+                match is_reply {
+                    false => outage.cut_after_calls(cut_at),
+                    true => outage.cut_after_replies(cut_at),
+                }
+                let begun = clock.now();
+                copy(&session).await;
+                let took = clock.now().since(begun);
+                assert!(took < SECOND, "{took} with the cut at {cut_at}");
+                let counters = session.rpc().counters();
+                assert!(counters.transport.disconnects <= 1);
+                let cuts = counters.transport.disconnects;
+                assert_eq!(cuts == 1, cut_at <= 128, "{cut_at} {is_reply}");
+                assert_eq!(counters.procedures[7].ops, 64);
+            });
         }
     }
 }
 
 #[test]
 fn what_is_not_idempotent_is_done_once_when_its_reply_is_cut_off() {
-    let world = World::new();
-    let clock = world.clock();
-    world
-        .run(async move {
-            let outage = Outage::default();
-            let session = session(&clock, &outage, Options::stream()).await;
-            let root = session.root();
-            for (round, name) in [b"a", b"b", b"c"].into_iter().enumerate() {
-                outage.cut_after_replies(0);
-                let how = CreateHow::Guarded(Default::default());
-                session.create(root, name, how).await.unwrap();
-                outage.cut_after_replies(0);
-                session.rename((root, name), (root, b"other")).await.unwrap();
-                outage.cut_after_replies(0);
-                session.remove(root, b"other").await.unwrap();
-                outage.cut_after_replies(0);
-                session.mkdir(root, name, Default::default()).await.unwrap();
-                outage.cut_after_replies(0);
-                session.rmdir(root, name).await.unwrap();
-                outage.cut_after_replies(0);
-                session.create(root, name, CreateHow::Exclusive([7; 8])).await.unwrap();
-                assert_eq!(outage.made(), 6 * (round as u64 + 1) + 1);
-            }
-            assert_eq!(session.rpc().retransmissions(), 18);
-        })
-        .unwrap();
+    in_world(async move |clock| {
+        let outage = Outage::default();
+        let session = session(&clock, &outage, Options::stream()).await;
+        let root = session.root();
+        for (round, name) in [b"a", b"b", b"c"].into_iter().enumerate() {
+            outage.cut_after_replies(0);
+            let how = CreateHow::Guarded(Default::default());
+            session.create(root, name, how).await.unwrap();
+            outage.cut_after_replies(0);
+            session.rename((root, name), (root, b"other")).await.unwrap();
+            outage.cut_after_replies(0);
+            session.remove(root, b"other").await.unwrap();
+            outage.cut_after_replies(0);
+            session.mkdir(root, name, Default::default()).await.unwrap();
+            outage.cut_after_replies(0);
+            session.rmdir(root, name).await.unwrap();
+            outage.cut_after_replies(0);
+            session.create(root, name, CreateHow::Exclusive([7; 8])).await.unwrap();
+            assert_eq!(outage.made(), 6 * (round as u64 + 1) + 1);
+        }
+        assert_eq!(session.rpc().retransmissions(), 18);
+    });
 }
 
 #[test]
@@ -210,19 +202,15 @@ fn a_hard_client_waits_for_a_server_that_comes_back_and_says_so_once() {
 
 #[test]
 fn a_soft_client_fails_after_timeo_times_retrans() {
-    let world = World::new();
-    let clock = world.clock();
-    let (error, took) = world
-        .run(async move {
-            let outage = Outage::default();
-            let (recovery, timeo, retrans) = (Recovery::Soft, SECOND * 7, 3);
-            let options = Options { recovery, timeo, retrans, ..Options::stream() };
-            let session = session(&clock, &outage, options).await;
-            outage.begin();
-            let begun = clock.now();
-            (session.null().await.unwrap_err(), clock.now().since(begun))
-        })
-        .unwrap();
+    let (error, took) = in_world(async move |clock| {
+        let outage = Outage::default();
+        let (recovery, timeo, retrans) = (Recovery::Soft, SECOND * 7, 3);
+        let options = Options { recovery, timeo, retrans, ..Options::stream() };
+        let session = session(&clock, &outage, options).await;
+        outage.begin();
+        let begun = clock.now();
+        (session.null().await.unwrap_err(), clock.now().since(begun))
+    });
     assert_eq!(took, SECOND * 21);
     assert_eq!(error.to_string(), "NULL to 127.1.0.1:2049: no reply within 21.0 s");
 }
@@ -276,56 +264,48 @@ fn void_reply(record: &[u8]) -> Message {
 
 #[test]
 fn a_server_that_closes_at_once_for_ever_is_called_ever_more_slowly() {
-    let world = World::new();
-    let clock = world.clock();
-    let made = world
-        .run(async move {
-            let own = clock.clone();
-            // The first answers, all others close.
-            let serve = move |number, theirs| {
-                let host = Host::new(&own, Limits::default());
-                let service = |_, record: Bytes| async move { Some(void_reply(&record)) };
-                if number == 0 {
-                    let clock = own.clone();
-                    own.spawn(async move {
-                        let served = host.connection(theirs, service);
-                        clock.within(SECOND, served).await.ok();
-                    });
-                }
-            };
-            let (rpc, made) = client_of(&clock, Options::stream(), serve).await;
-            call(&rpc).await.unwrap();
-            clock.sleep(SECOND * 2).await;
-            let waited = clock.within(SECOND * 60, call(&rpc)).await;
-            assert!(waited.is_err());
-            made.load(Ordering::Relaxed)
-        })
-        .unwrap();
+    let made = in_world(async move |clock| {
+        let own = clock.clone();
+        // The first answers, all others close.
+        let serve = move |number, theirs| {
+            let host = Host::new(&own, Limits::default());
+            let service = |_, record: Bytes| async move { Some(void_reply(&record)) };
+            if number == 0 {
+                let clock = own.clone();
+                own.spawn(async move {
+                    let served = host.connection(theirs, service);
+                    clock.within(SECOND, served).await.ok();
+                });
+            }
+        };
+        let (rpc, made) = client_of(&clock, Options::stream(), serve).await;
+        call(&rpc).await.unwrap();
+        clock.sleep(SECOND * 2).await;
+        let waited = clock.within(SECOND * 60, call(&rpc)).await;
+        assert!(waited.is_err());
+        made.load(Ordering::Relaxed)
+    });
     assert!((10..30).contains(&made), "{made} connections in a minute");
 }
 
 #[test]
 fn who_never_answers_is_no_server_and_fails_the_calls_of_hard_clients_too() {
-    let world = World::new();
-    let clock = world.clock();
-    let (closed, garbage, silent) = world
-        .run(async move {
-            let (rpc, _) = client_of(&clock, Options::stream(), |_, _| {}).await;
-            let closed = call(&rpc).await.unwrap_err();
-            let own = clock.clone();
-            let garbage = move |_, theirs| {
-                let host = Host::new(&own, Limits::default());
-                let service = |_, _| async { Some(Message::new(vec![0xff; 3])) };
-                own.spawn(async move { host.connection(theirs, service).await.unwrap_or(()) });
-            };
-            let (rpc, _) = client_of(&clock, Options::stream(), garbage).await;
-            let garbage = call(&rpc).await.unwrap_err();
-            let held = Mutex::new(Vec::new());
-            let silent = move |_, theirs| held.lock().push(theirs);
-            let (rpc, _) = client_of(&clock, Options::stream(), silent).await;
-            (closed, garbage, call(&rpc).await.unwrap_err())
-        })
-        .unwrap();
+    let (closed, garbage, silent) = in_world(async move |clock| {
+        let (rpc, _) = client_of(&clock, Options::stream(), |_, _| {}).await;
+        let closed = call(&rpc).await.unwrap_err();
+        let own = clock.clone();
+        let garbage = move |_, theirs| {
+            let host = Host::new(&own, Limits::default());
+            let service = |_, _| async { Some(Message::new(vec![0xff; 3])) };
+            own.spawn(async move { host.connection(theirs, service).await.unwrap_or(()) });
+        };
+        let (rpc, _) = client_of(&clock, Options::stream(), garbage).await;
+        let garbage = call(&rpc).await.unwrap_err();
+        let held = Mutex::new(Vec::new());
+        let silent = move |_, theirs| held.lock().push(theirs);
+        let (rpc, _) = client_of(&clock, Options::stream(), silent).await;
+        (closed, garbage, call(&rpc).await.unwrap_err())
+    });
     assert!(matches!(closed, CallError::Closed | CallError::Transport(_)), "{closed}");
     assert!(matches!(garbage, CallError::Malformed(_)), "{garbage}");
     assert_eq!(silent.to_string(), "no reply within 20.0 s");
@@ -333,89 +313,77 @@ fn who_never_answers_is_no_server_and_fails_the_calls_of_hard_clients_too() {
 
 #[test]
 fn a_first_connection_that_fails_is_an_error_unless_one_insists() {
-    let world = World::new();
-    let clock = world.clock();
-    world
-        .run(async move {
-            let outage = Outage::default();
-            outage.begin();
-            let site = site(&clock);
-            let refused = site.persistent(&outage, Options::stream()).await.unwrap_err();
-            assert!(matches!(refused, ConnectError::Refused { .. }));
-            let options = Options { insist: true, ..Options::stream() };
-            let rpc = site.persistent(&outage, options).await.unwrap();
-            let returns = async {
-                clock.sleep(SECOND * 1_000).await;
-                outage.end();
-            };
-            let (answer, ()) = tokio::join!(call(&rpc), returns);
-            answer.unwrap();
-        })
-        .unwrap();
+    in_world(async move |clock| {
+        let outage = Outage::default();
+        outage.begin();
+        let site = site(&clock);
+        let refused = site.persistent(&outage, Options::stream()).await.unwrap_err();
+        assert!(matches!(refused, ConnectError::Refused { .. }));
+        let options = Options { insist: true, ..Options::stream() };
+        let rpc = site.persistent(&outage, options).await.unwrap();
+        let returns = async {
+            clock.sleep(SECOND * 1_000).await;
+            outage.end();
+        };
+        let (answer, ()) = tokio::join!(call(&rpc), returns);
+        answer.unwrap();
+    });
 }
 
 #[test]
 fn a_frozen_connection_is_replaced_after_a_major_timeout() {
-    let world = World::new();
-    let clock = world.clock();
-    let (took, bad_xids) = world
-        .run(async move {
-            let own = clock.clone();
-            let held = Mutex::new(Vec::new());
-            // The second connection takes everything and never answers.
-            let serve = move |number, theirs: memory::Memory| {
-                if number == 1 {
-                    held.lock().push(theirs);
-                    return;
-                }
-                let clock = own.clone();
-                own.spawn(async move {
-                    let host = Host::new(&clock, Limits::default());
-                    let service = |_, record: Bytes| async move { Some(void_reply(&record)) };
-                    let served = host.connection(theirs, service);
-                    let limit = if number == 0 { SECOND } else { SECOND * 1_000 };
-                    clock.within(limit, served).await.ok();
-                });
-            };
-            let (rpc, _) = client_of(&clock, Options::stream(), serve).await;
-            call(&rpc).await.unwrap();
-            clock.sleep(SECOND * 2).await;
-            let begun = clock.now();
-            call(&rpc).await.unwrap();
-            (clock.now().since(begun), rpc.bad_xids())
-        })
-        .unwrap();
+    let (took, bad_xids) = in_world(async move |clock| {
+        let own = clock.clone();
+        let held = Mutex::new(Vec::new());
+        // The second connection takes everything and never answers.
+        let serve = move |number, theirs: memory::Memory| {
+            if number == 1 {
+                held.lock().push(theirs);
+                return;
+            }
+            let clock = own.clone();
+            own.spawn(async move {
+                let host = Host::new(&clock, Limits::default());
+                let service = |_, record: Bytes| async move { Some(void_reply(&record)) };
+                let served = host.connection(theirs, service);
+                let limit = if number == 0 { SECOND } else { SECOND * 1_000 };
+                clock.within(limit, served).await.ok();
+            });
+        };
+        let (rpc, _) = client_of(&clock, Options::stream(), serve).await;
+        call(&rpc).await.unwrap();
+        clock.sleep(SECOND * 2).await;
+        let begun = clock.now();
+        call(&rpc).await.unwrap();
+        (clock.now().since(begun), rpc.bad_xids())
+    });
     // The new connection had carried no reply, so that the next is made after a pause.
     assert_eq!((took, bad_xids), (SECOND * 120 + Nanos::from_millis(100), 0));
 }
 
 #[test]
 fn replies_that_come_twice_are_counted_and_dropped() {
-    let world = World::new();
-    let clock = world.clock();
-    let bad_xids = world
-        .run(async move {
-            let own = clock.clone();
-            let serve = move |_, theirs| {
-                let (clock, host) = (own.clone(), Host::new(&own, Limits::default()));
-                // Slower than the client's patience, and it answers each copy of a call.
-                let service = move |_, record: Bytes| {
-                    let clock = clock.clone();
-                    async move {
-                        clock.sleep(SECOND * 4).await;
-                        Some(void_reply(&record))
-                    }
-                };
-                own.spawn(async move { host.connection(theirs, service).await.unwrap_or(()) });
+    let bad_xids = in_world(async move |clock| {
+        let own = clock.clone();
+        let serve = move |_, theirs| {
+            let (clock, host) = (own.clone(), Host::new(&own, Limits::default()));
+            // Slower than the client's patience, and it answers each copy of a call.
+            let service = move |_, record: Bytes| {
+                let clock = clock.clone();
+                async move {
+                    clock.sleep(SECOND * 4).await;
+                    Some(void_reply(&record))
+                }
             };
-            let options = Options { timeo: SECOND, retrans: 10, ..Options::stream() };
-            let (rpc, made) = client_of(&clock, options, serve).await;
-            assert_eq!(call(&rpc).await.unwrap(), SECOND * 4);
-            clock.sleep(SECOND * 100).await;
-            assert_eq!(made.load(Ordering::Relaxed), 1);
-            rpc.bad_xids()
-        })
-        .unwrap();
+            own.spawn(async move { host.connection(theirs, service).await.unwrap_or(()) });
+        };
+        let options = Options { timeo: SECOND, retrans: 10, ..Options::stream() };
+        let (rpc, made) = client_of(&clock, options, serve).await;
+        assert_eq!(call(&rpc).await.unwrap(), SECOND * 4);
+        clock.sleep(SECOND * 100).await;
+        assert_eq!(made.load(Ordering::Relaxed), 1);
+        rpc.bad_xids()
+    });
     assert_eq!(bad_xids, 2, "it was sent again after 1 and 3 s");
 }
 
@@ -483,35 +451,31 @@ async fn misbehave(clock: Clock, seed: u64, number: u64, mut theirs: memory::Mem
 #[test]
 fn every_call_is_answered_in_the_end_whatever_a_server_does_in_between() {
     for seed in 1..=8 {
-        let world = World::new();
-        let clock = world.clock();
-        let (made, took) = world
-            .run(async move {
-                let own = clock.clone();
-                let serve = move |number: u32, theirs| {
-                    // The first shows that it is a server at all.
-                    let behaves = number == 0;
-                    let (clock, number) = (own.clone(), u64::from(number));
-                    let seed = if behaves { 0 } else { seed };
-                    own.spawn(misbehave(clock, seed, number * u64::from(!behaves), theirs));
-                };
-                // Under seeds whose good connections are many, calls stay on their lanes.
-                let traits = match seed {
-                    6 | 8 => Traits::UNKNOWN,
-                    _ => Traits { is_idempotent: |_| true, ..Traits::UNKNOWN },
-                };
-                let options = Options { nconnect: 3, timeo: SECOND, traits, ..Options::stream() };
-                let (rpc, made) = client_of(&clock, options, serve).await;
-                call(&rpc).await.unwrap();
-                clock.sleep(SECOND).await;
-                let begun = clock.now();
-                let calls = futures_util::future::join_all((0..200).map(|_| call(&rpc))).await;
-                // What is no reply at all may carry the number of a call; that call fails.
-                let failed = calls.iter().filter(|call| call.is_err()).count();
-                assert!(failed < 100, "seed {seed}: {failed} failed: {calls:?}");
-                (made.load(Ordering::Relaxed), clock.now().since(begun))
-            })
-            .unwrap();
+        let (made, took) = in_world(async move |clock| {
+            let own = clock.clone();
+            let serve = move |number: u32, theirs| {
+                // The first shows that it is a server at all.
+                let behaves = number == 0;
+                let (clock, number) = (own.clone(), u64::from(number));
+                let seed = if behaves { 0 } else { seed };
+                own.spawn(misbehave(clock, seed, number * u64::from(!behaves), theirs));
+            };
+            // Under seeds whose good connections are many, calls stay on their lanes.
+            let traits = match seed {
+                6 | 8 => Traits::UNKNOWN,
+                _ => Traits { is_idempotent: |_| true, ..Traits::UNKNOWN },
+            };
+            let options = Options { nconnect: 3, timeo: SECOND, traits, ..Options::stream() };
+            let (rpc, made) = client_of(&clock, options, serve).await;
+            call(&rpc).await.unwrap();
+            clock.sleep(SECOND).await;
+            let begun = clock.now();
+            let calls = futures_util::future::join_all((0..200).map(|_| call(&rpc))).await;
+            // What is no reply at all may carry the number of a call; that call fails.
+            let failed = calls.iter().filter(|call| call.is_err()).count();
+            assert!(failed < 100, "seed {seed}: {failed} failed: {calls:?}");
+            (made.load(Ordering::Relaxed), clock.now().since(begun))
+        });
         assert!(made < 2_000 && took < SECOND * 600, "seed {seed}: {made} connections, {took}");
     }
 }
@@ -578,41 +542,33 @@ impl Ports {
 
 #[test]
 fn a_call_that_changes_something_is_retransmitted_from_the_port_that_it_came_from() {
-    let world = World::new();
-    let clock = world.clock();
-    let (again, elsewhere) = world
-        .run(async move {
-            let ports = Ports::default();
-            let rpc = ports.client(&clock, 5).await;
-            for _ in 0..20 {
-                for answer in futures_util::future::join_all((0..16).map(|_| call(&rpc))).await {
-                    answer.unwrap();
-                }
+    let (again, elsewhere) = in_world(async move |clock| {
+        let ports = Ports::default();
+        let rpc = ports.client(&clock, 5).await;
+        for _ in 0..20 {
+            for answer in futures_util::future::join_all((0..16).map(|_| call(&rpc))).await {
+                answer.unwrap();
             }
-            ports.again()
-        })
-        .unwrap();
+        }
+        ports.again()
+    });
     assert!(again > 40, "{again} retransmitted");
     assert_eq!(elsewhere, 0);
 }
 
 #[test]
 fn a_call_whose_connection_cannot_be_made_again_goes_elsewhere_after_a_major_timeout() {
-    let world = World::new();
-    let clock = world.clock();
-    let (took, elsewhere) = world
-        .run(async move {
-            let ports = Ports::default();
-            let rpc = ports.client(&clock, 1000).await;
-            futures_util::future::join_all((0..16).map(|_| call(&rpc))).await;
-            ports.0.lock().closed = Some(1001);
-            let begun = clock.now();
-            for answer in futures_util::future::join_all((0..16).map(|_| call(&rpc))).await {
-                answer.unwrap();
-            }
-            (clock.now().since(begun), ports.again().1)
-        })
-        .unwrap();
+    let (took, elsewhere) = in_world(async move |clock| {
+        let ports = Ports::default();
+        let rpc = ports.client(&clock, 1000).await;
+        futures_util::future::join_all((0..16).map(|_| call(&rpc))).await;
+        ports.0.lock().closed = Some(1001);
+        let begun = clock.now();
+        for answer in futures_util::future::join_all((0..16).map(|_| call(&rpc))).await {
+            answer.unwrap();
+        }
+        (clock.now().since(begun), ports.again().1)
+    });
     assert!((SECOND * 120..SECOND * 245).contains(&took), "{took}");
     assert!(elsewhere > 0);
 }

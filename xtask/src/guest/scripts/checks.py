@@ -7,39 +7,11 @@ checks.py FOLDER [--callers] [--squashed-to UID] [--privileged] [--version 2|3] 
   --privileged       the server can make devices and give files away
   --local            a local file system: shows that the checks themselves are right
 """
-import argparse, errno, fcntl, hashlib, mmap, os, random, socket, stat, sys, time, traceback
+import argparse, errno, fcntl, hashlib, mmap, os, random, socket, stat, time
 
-CHECKS = []
+from checking import check, fails, read, run, same, write
+
 FILES = 10_000
-
-
-def check(function):
-    CHECKS.append(function)
-    return function
-
-
-def fails(number, function, *arguments, **named):
-    """The call must fail with exactly this error."""
-    try:
-        function(*arguments, **named)
-    except OSError as error:
-        assert error.errno == number, f"{errno.errorcode[number]} expected, got {error}"
-        return
-    raise AssertionError(f"{errno.errorcode[number]} expected, but it was done")
-
-
-def write(path, data, mode=0o644):
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
-        file.write(data)
-
-
-def read(path):
-    with open(path, "rb") as file:
-        return file.read()
-
-
-def same(got, expected, what):
-    assert got == expected, f"{what}: {got!r}, not {expected!r}"
 
 
 @check
@@ -411,33 +383,9 @@ def totals(o):
         assert got.f_files > 0 and got.f_namemax == 255, f"files: {got}"
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder")
-    for flag in ["callers", "privileged", "local"]:
-        parser.add_argument(f"--{flag}", action="store_true")
-    parser.add_argument("--squashed-to", type=int, default=0)
-    parser.add_argument("--version", type=int, default=3)
-    parser.add_argument("--only", default="")
-    options = parser.parse_args()
-    only = [name for name in options.only.split(",") if name]
-    failed = 0
-    for function in CHECKS:
-        name = function.__name__
-        if only and name not in only:
-            continue
-        folder = os.path.join(options.folder, name)
-        try:
-            os.mkdir(folder)
-            os.chdir(folder)
-            function(options)
-            print(f"ok {name}", flush=True)
-        except Exception as error:
-            where = traceback.extract_tb(error.__traceback__)
-            line = [frame.lineno for frame in where if frame.filename == __file__][-1]
-            print(f"FAIL {name}: {type(error).__name__}: {error} (line {line})", flush=True)
-            failed += 1
-    sys.exit(1 if failed else 0)
-
-
-main()
+parser = argparse.ArgumentParser()
+for flag in ["callers", "privileged", "local"]:
+    parser.add_argument(f"--{flag}", action="store_true")
+parser.add_argument("--squashed-to", type=int, default=0)
+parser.add_argument("--version", type=int, default=3)
+run(parser)

@@ -3,39 +3,9 @@
 
 basic.py FOLDER [--quick] [--only NAME,...]: "ok NAME" or "FAIL NAME: why" a line; errors must be exactly the right ones.
 """
-import argparse, errno, fcntl, os, random, stat, sys, time, traceback
+import argparse, errno, fcntl, os, random, stat, time
 
-CHECKS = []
-
-
-def check(function):
-    CHECKS.append(function)
-    return function
-
-
-def fails(number, function, *arguments, **named):
-    try:
-        function(*arguments, **named)
-    except OSError as error:
-        assert error.errno == number, f"{errno.errorcode[number]} expected, got {error}"
-        return
-    raise AssertionError(f"{errno.errorcode[number]} expected, but it was done")
-
-
-def same(got, expected, what):
-    if isinstance(got, set) and isinstance(expected, set) and len(expected) > 5:
-        assert got == expected, f"{what}: missing {sorted(expected - got)[:5]}, too many {sorted(got - expected)[:5]}"
-    assert got == expected, f"{what}: {got!r}, not {expected!r}"
-
-
-def write(path, data):
-    with open(path, "wb") as file:
-        file.write(data)
-
-
-def read(path):
-    with open(path, "rb") as file:
-        return file.read()
+from checking import check, fails, read, run, same, write
 
 
 def grow(depth, files, folders):
@@ -363,31 +333,7 @@ def attributes_refused(o):
         assert error.errno == errno.EOPNOTSUPP, f"{error}"
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder")
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--local", action="store_true", help="a local file system, which has extended attributes")
-    parser.add_argument("--only", default="")
-    options = parser.parse_args()
-    only = [name for name in options.only.split(",") if name]
-    failed = 0
-    for function in CHECKS:
-        name = function.__name__
-        if (only and name not in only) or (options.local and name == "attributes_refused"):
-            continue
-        folder = os.path.join(options.folder, name)
-        try:
-            os.mkdir(folder)
-            os.chdir(folder)
-            function(options)
-            print(f"ok {name}", flush=True)
-        except Exception as error:
-            where = traceback.extract_tb(error.__traceback__)
-            line = [frame.lineno for frame in where if frame.filename == __file__][-1]
-            print(f"FAIL {name}: {type(error).__name__}: {error} (line {line})", flush=True)
-            failed += 1
-    sys.exit(1 if failed else 0)
-
-
-main()
+parser = argparse.ArgumentParser()
+parser.add_argument("--quick", action="store_true")
+parser.add_argument("--local", action="store_true", help="a local file system, which has extended attributes")
+run(parser, left_out=lambda options: ["attributes_refused"] if options.local else [])

@@ -6,10 +6,10 @@ use std::ops::Range;
 
 use wire::nfs3::NfsStat3;
 use wire::record::{FRAGMENT_HEADER_LEN, Fragment};
-use wire::rpc::{AcceptStatus, ReplyBody, ReplyHeader};
-use wire::xdr::{Decode, Reader, from_bytes};
+use wire::xdr::{Decode, from_bytes};
 
 use crate::nfs::Results;
+use crate::rpc;
 
 /// Room for the largest reply (READ of 1 MiB) and what comes with it.
 const BUFFER_BYTES: usize = 3 << 20;
@@ -94,12 +94,7 @@ pub(crate) fn results(reply: &[u8]) -> Result<&[u8], String> {
     if reply.get(4..24) == Some(&USUAL) {
         return Ok(&reply[24..]);
     }
-    let mut r = Reader::new(reply);
-    let header = ReplyHeader::decode(&mut r).map_err(|error| error.to_string())?;
-    match header.body {
-        ReplyBody::Accepted { status: AcceptStatus::Success, .. } => Ok(r.rest()),
-        other => Err(format!("the call was refused: {other:?}")),
-    }
+    rpc::results(reply)
 }
 
 /// What the results of `procedure` hold; fails when it did.
@@ -129,7 +124,7 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
-    use wire::rpc::AuthStat;
+    use wire::rpc::{AcceptStatus, AuthStat, ReplyHeader};
     use wire::xdr::Encode;
 
     /// Two replies and the beginning of a third, in pieces, come out as two.

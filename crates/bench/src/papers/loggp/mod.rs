@@ -53,9 +53,33 @@ impl Workload for Loggp {
     async fn run(
         &self,
         (): &(),
-        conditions: Conditions,
+        Conditions { clock, mut interrupts, verbosity }: Conditions,
     ) -> Result<workload::Outcome<Outcome>, Failure> {
-        measure(self, conditions).await
+        let mut points = Vec::new();
+        let sweep = Sweep { clock: &clock, args: self, bars: Bars::new(verbosity) };
+        let started = load::environment::rfc3339(&clock);
+        let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
+        let ended = match &self.target {
+            Some(target) => {
+                let options = target::options(target, self.common.reply_limit, Shape::default());
+                let plain = Reached::new(&clock, None, target, options);
+                scratch::in_scratch(&plain, &mut interrupts, async |scratch: &Scratch| {
+                    sweep.run(Some((target, scratch.dir())), &mut points).await
+                })
+                .await
+            }
+            None => interrupts.or(sweep.run(None, &mut points)).await,
+        };
+        let now = clock.now();
+        let measured = (!points.is_empty()).then(|| Outcome {
+            url: self.target.as_ref().map(ToString::to_string),
+            started,
+            took: now.since(begun),
+            base_latency: self.base_latency,
+            sweep: points,
+            neighbours_share: neighbours.share(now),
+        });
+        Ok(workload::Outcome::until(measured, ended))
     }
 
     fn table(&self, _: &(), outcome: &Outcome, _: Verbosity) -> String {
@@ -92,37 +116,6 @@ fn check(args: &Loggp) -> Result<(), Failure> {
 }
 
 const POINT_TIME_LEAST: Nanos = Nanos::from_millis(10);
-
-async fn measure(
-    args: &Loggp,
-    Conditions { clock, mut interrupts, verbosity }: Conditions,
-) -> Result<workload::Outcome<Outcome>, Failure> {
-    let mut points = Vec::new();
-    let sweep = Sweep { clock: &clock, args, bars: Bars::new(verbosity) };
-    let started = load::environment::rfc3339(&clock);
-    let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
-    let ended = match &args.target {
-        Some(target) => {
-            let options = target::options(target, args.common.reply_limit, Shape::default());
-            let plain = Reached::new(&clock, None, target, options);
-            scratch::in_scratch(&plain, &mut interrupts, async |scratch: &Scratch| {
-                sweep.run(Some((target, scratch.dir())), &mut points).await
-            })
-            .await
-        }
-        None => interrupts.or(sweep.run(None, &mut points)).await,
-    };
-    let now = clock.now();
-    let measured = (!points.is_empty()).then(|| Outcome {
-        url: args.target.as_ref().map(ToString::to_string),
-        started,
-        took: now.since(begun),
-        base_latency: args.base_latency,
-        sweep: points,
-        neighbours_share: neighbours.share(now),
-    });
-    Ok(workload::Outcome::until(measured, ended))
-}
 
 /// The points in their order.
 struct Sweep<'a> {

@@ -183,9 +183,38 @@ impl Workload for Predict {
     async fn run(
         &self,
         &time: &Nanos,
-        conditions: Conditions,
+        Conditions { clock, mut interrupts, verbosity }: Conditions,
     ) -> Result<workload::Outcome<Outcome>, Failure> {
-        measure(self, time, conditions).await
+        let started = records::now();
+        let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
+        let repeats = if self.quick { 2 } else { 7 };
+        let mut bars = Bars::new(verbosity);
+        let (mut servers, mut refused) = (Vec::new(), Vec::new());
+        let measuring = async {
+            for kind in KINDS {
+                let runs = sweep(&clock, self, kind, (repeats, time), &mut bars).await?;
+                match explain(kind, &runs) {
+                    Ok(server) => servers.push(server),
+                    Err(error) => refused.push((kind, error)),
+                }
+            }
+            Ok(())
+        };
+        let ended = interrupts.or(measuring).await;
+        bars.clear();
+        let now = clock.now();
+        let is_any = !servers.is_empty() || !refused.is_empty();
+        let measured = is_any.then(|| Outcome {
+            link: self.link.to_string(),
+            overhead: self.overhead,
+            started,
+            took: now.since(begun),
+            repeats,
+            servers,
+            refused,
+            neighbours_share: neighbours.share(now),
+        });
+        Ok(workload::Outcome::until(measured, ended))
     }
 
     fn table(&self, _: &Nanos, outcome: &Outcome, _: Verbosity) -> String {
@@ -199,43 +228,6 @@ impl Workload for Predict {
     fn verdict(&self, outcome: Outcome) -> Result<(), Failure> {
         self.common.verdict(outcome.is_met(), || outcome.summary())
     }
-}
-
-async fn measure(
-    args: &Predict,
-    time: Nanos,
-    Conditions { clock, mut interrupts, verbosity }: Conditions,
-) -> Result<workload::Outcome<Outcome>, Failure> {
-    let started = records::now();
-    let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
-    let repeats = if args.quick { 2 } else { 7 };
-    let mut bars = Bars::new(verbosity);
-    let (mut servers, mut refused) = (Vec::new(), Vec::new());
-    let measuring = async {
-        for kind in KINDS {
-            let runs = sweep(&clock, args, kind, (repeats, time), &mut bars).await?;
-            match explain(kind, &runs) {
-                Ok(server) => servers.push(server),
-                Err(error) => refused.push((kind, error)),
-            }
-        }
-        Ok(())
-    };
-    let ended = interrupts.or(measuring).await;
-    bars.clear();
-    let now = clock.now();
-    let is_any = !servers.is_empty() || !refused.is_empty();
-    let measured = is_any.then(|| Outcome {
-        link: args.link.to_string(),
-        overhead: args.overhead,
-        started,
-        took: now.since(begun),
-        repeats,
-        servers,
-        refused,
-        neighbours_share: neighbours.share(now),
-    });
-    Ok(workload::Outcome::until(measured, ended))
 }
 
 fn windows() -> impl Iterator<Item = u32> {

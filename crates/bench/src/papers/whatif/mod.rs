@@ -122,9 +122,31 @@ impl Workload for WhatIf {
     async fn run(
         &self,
         &time: &Nanos,
-        conditions: Conditions,
+        Conditions { clock, mut interrupts, verbosity }: Conditions,
     ) -> Result<workload::Outcome<Outcome>, Failure> {
-        measure(self, time, conditions).await
+        let started = records::now();
+        let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
+        // An even number, so that each order comes as often.
+        let repeats = if self.quick { 4 } else { 10 };
+        let (mut bars, mut found) = (Bars::new(verbosity), Found::default());
+        // Its servers are in memory: there is nothing to clean up.
+        let ended =
+            interrupts.or(verify(&clock, self, (repeats, time), &mut bars, &mut found)).await;
+        bars.clear();
+        let now = clock.now();
+        let Found { base, verified, rates } = found;
+        let measured = base.filter(|_| !verified.is_empty()).map(|(base, held)| Outcome {
+            link: self.link.to_string(),
+            started,
+            took: now.since(begun),
+            repeats,
+            base,
+            held,
+            base_per_s: Sample::new(rates).map_or(f64::NAN, |sample| sample.median()),
+            verified,
+            neighbours_share: neighbours.share(now),
+        });
+        Ok(workload::Outcome::until(measured, ended))
     }
 
     fn table(&self, _: &Nanos, outcome: &Outcome, _: Verbosity) -> String {
@@ -138,35 +160,6 @@ impl Workload for WhatIf {
     fn verdict(&self, outcome: Outcome) -> Result<(), Failure> {
         self.common.verdict(outcome.is_met(), || outcome.summary())
     }
-}
-
-async fn measure(
-    args: &WhatIf,
-    time: Nanos,
-    Conditions { clock, mut interrupts, verbosity }: Conditions,
-) -> Result<workload::Outcome<Outcome>, Failure> {
-    let started = records::now();
-    let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
-    // An even number, so that each order comes as often.
-    let repeats = if args.quick { 4 } else { 10 };
-    let (mut bars, mut found) = (Bars::new(verbosity), Found::default());
-    // Its servers are in memory: there is nothing to clean up.
-    let ended = interrupts.or(verify(&clock, args, (repeats, time), &mut bars, &mut found)).await;
-    bars.clear();
-    let now = clock.now();
-    let Found { base, verified, rates } = found;
-    let measured = base.filter(|_| !verified.is_empty()).map(|(base, held)| Outcome {
-        link: args.link.to_string(),
-        started,
-        took: now.since(begun),
-        repeats,
-        base,
-        held,
-        base_per_s: Sample::new(rates).map_or(f64::NAN, |sample| sample.median()),
-        verified,
-        neighbours_share: neighbours.share(now),
-    });
-    Ok(workload::Outcome::until(measured, ended))
 }
 
 /// What there is so far: it stays where an interrupt ends the run.

@@ -1,4 +1,4 @@
-//! Striped disks: what several of them do for one stream, and for many small calls.
+//! Striped disks: what several of them do for one stream.
 //!
 //! | level | disks that take new data | transfers for a small write |
 //! |---|---|---|
@@ -7,10 +7,10 @@
 //! | 5 | n - 1, whole stripes | 4: old data and old parity read, then both written |
 //!
 //! A sync of b bytes is spread over the stripe units that it covers. What of it is no whole stripe
-//! costs RAID 5 two rounds, of one read and one write. One bus may carry less than the disks.
+//! costs RAID 5 two rounds, of one read and one write.
 //!
 //! ```text
-//! T_sync(b) = sync x rounds + max( b / disks used x rate,  b x bus )
+//! T_sync(b) = (sync + b / disks used x rate) x rounds
 //! ```
 //!
 //! Source: Boumenot 2002, section 12.1 asks for RAID in T_B; the transfers are those of Patterson,
@@ -18,7 +18,7 @@
 //!
 //! Not in it: caches that gather stripes, degraded arrays, spindles that are not in step.
 
-use crate::model::error::{ModelError, not_negative, within};
+use crate::model::error::{ModelError, within};
 use crate::model::transaction::Storage;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -34,7 +34,6 @@ pub struct Array {
     level: Level,
     disks: u32,
     unit_bytes: u64,
-    bus_us_per_kib: f64,
 }
 
 /// Disks in an array at most.
@@ -58,12 +57,7 @@ impl Array {
             });
         }
         within("stripe unit", unit_bytes, 1, u64::MAX)?;
-        Ok(Self { level, disks, unit_bytes, bus_us_per_kib: 0.0 })
-    }
-
-    /// The same behind a bus of so many us per KiB.
-    pub fn with_bus(self, bus_us_per_kib: f64) -> Result<Self, ModelError> {
-        Ok(Self { bus_us_per_kib: not_negative("bus", bus_us_per_kib)?, ..self })
+        Ok(Self { level, disks, unit_bytes })
     }
 
     /// Disks that take new data side by side.
@@ -80,8 +74,7 @@ impl Array {
         let units = bytes.div_ceil(self.unit_bytes).max(1);
         let used = units.min(self.data_disks().into()) as f64;
         let each_us = bytes as f64 / 1024.0 * disk.us_per_kib / used;
-        let bus_us = bytes as f64 / 1024.0 * self.bus_us_per_kib;
-        self.rounds(bytes) * disk.sync_us + (each_us * self.rounds(bytes)).max(bus_us)
+        self.rounds(bytes) * disk.sync_us + each_us * self.rounds(bytes)
     }
 
     /// The array as one storage for a stream that is made durable in syncs of `bytes`: what a
@@ -97,18 +90,6 @@ impl Array {
             left_us_per_kib: disk.left_us_per_kib * faster,
             unhidden_us_per_kib: disk.unhidden_us_per_kib,
         }
-    }
-
-    /// Transfers on the disks for a small call that misses the cache, with this share of writes:
-    /// by how much the disks' demand grows in a queueing model.
-    pub fn transfers_per_call(&self, writes: f64) -> Result<f64, ModelError> {
-        let writes = crate::model::error::share("writes", writes)?;
-        let each = match self.level {
-            Level::Raid0 => 1.0,
-            Level::Raid5 => 4.0,
-            Level::Raid10 => 2.0,
-        };
-        Ok(1.0 - writes + writes * each)
     }
 
     /// 1, or 2 where parity has to be read first.
@@ -150,10 +131,6 @@ mod tests {
         assert!((times(Level::Raid0, 8) - 1.0).abs() < 1e-12);
         assert!((times(Level::Raid10, 8) - 1.0).abs() < 1e-12);
         assert!((times(Level::Raid5, 8) - 0.5).abs() < 1e-12);
-        let transfers = |level, writes| array(level, 8).transfers_per_call(writes).unwrap();
-        assert_eq!(transfers(Level::Raid5, 1.0), 4.0);
-        assert_eq!(transfers(Level::Raid10, 0.5), 1.5);
-        assert_eq!(transfers(Level::Raid0, 1.0), 1.0);
     }
 
     /// The thesis's path on eight disks: sequential calls are bound by the way and gain a quarter;
@@ -178,10 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bus_limits_and_impossible_arrays_are_refused() {
-        let behind = array(Level::Raid0, 100).with_bus(1.0).unwrap();
-        assert!((behind.sync_us(&DISK, 1 << 20) - 1024.0 * DISK.us_per_kib / 16.0).abs() < 1e-9);
-        assert!((behind.sync_us(&DISK, 1 << 30) - 1_048_576.0).abs() < 1e-6);
+    fn impossible_arrays_are_refused() {
         assert!(Array::new(Level::Raid5, 2, 1).is_err());
         assert!(Array::new(Level::Raid10, 3, 1).is_err());
         assert!(Array::new(Level::Raid0, 0, 1).is_err());

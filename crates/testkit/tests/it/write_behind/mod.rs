@@ -13,7 +13,7 @@ use net::clock::Clock;
 use net::clock::world::World;
 use net::shape::profile::Profile;
 use server::CommitMode;
-use testkit::Site;
+use testkit::{Site, in_world};
 use wire::nfs3::create::CreateHow;
 use wire::nfs3::{FileHandle, Sattr3};
 
@@ -55,62 +55,54 @@ async fn site(clock: &Clock, link: &str) -> (Session, impl Send + use<>) {
 #[test]
 fn a_sequential_file_arrives_whole_under_every_policy() {
     for policy in PolicyName::ALL {
-        let world = World::new();
-        let clock = world.clock();
-        world
-            .run(async move {
-                let (session, _site) = site(&clock, "lan-1g").await;
-                let file = file(&session, "f").await;
-                let options = Options { policy, wsize: 8192, ..Options::default() };
-                let behind = WriteBehind::new(&clock, options, Arc::new(()));
-                let data: Vec<u8> = (0..3_000_001_u32).map(|at| (at % 251) as u8).collect();
-                for (at, call) in data.chunks(8192).enumerate() {
-                    behind.take(&session, file, at as u64 * 8192, call).await.unwrap();
-                }
-                behind.commit(file).await.unwrap();
-                assert!(!behind.is_dirty(file));
-                assert!(contents(&session, file).await == data, "{policy}");
-                let counters = behind.counters();
-                // A flush that is forced after the first page of a call sends that page alone.
-                let whole = 3_000_001_u64.div_ceil(8192);
-                let sent = whole..=whole + counters.forced_flushes;
-                assert!(sent.contains(&counters.writes_sent), "{policy}: {counters:?}");
-                assert_eq!(counters.forced_flushes > 0, policy == PolicyName::Linux244);
-                assert_eq!(counters.dropped_bytes + counters.lost_bytes, 0);
-            })
-            .unwrap();
+        in_world(async move |clock| {
+            let (session, _site) = site(&clock, "lan-1g").await;
+            let file = file(&session, "f").await;
+            let options = Options { policy, wsize: 8192, ..Options::default() };
+            let behind = WriteBehind::new(&clock, options, Arc::new(()));
+            let data: Vec<u8> = (0..3_000_001_u32).map(|at| (at % 251) as u8).collect();
+            for (at, call) in data.chunks(8192).enumerate() {
+                behind.take(&session, file, at as u64 * 8192, call).await.unwrap();
+            }
+            behind.commit(file).await.unwrap();
+            assert!(!behind.is_dirty(file));
+            assert!(contents(&session, file).await == data, "{policy}");
+            let counters = behind.counters();
+            // A flush that is forced after the first page of a call sends that page alone.
+            let whole = 3_000_001_u64.div_ceil(8192);
+            let sent = whole..=whole + counters.forced_flushes;
+            assert!(sent.contains(&counters.writes_sent), "{policy}: {counters:?}");
+            assert_eq!(counters.forced_flushes > 0, policy == PolicyName::Linux244);
+            assert_eq!(counters.dropped_bytes + counters.lost_bytes, 0);
+        });
     }
 }
 
 #[test]
 fn writes_in_any_order_to_many_files_arrive_under_every_policy() {
     for (seed, policy) in PolicyName::ALL.into_iter().enumerate() {
-        let world = World::new();
-        let clock = world.clock();
-        world
-            .run(async move {
-                let (session, _site) = site(&clock, "wan-10ms").await;
-                let dirty_bytes_max = 1 << 20;
-                let options =
-                    Options { policy, wsize: 32 << 10, dirty_bytes_max, ..Options::default() };
-                let behind = WriteBehind::new(&clock, options, Arc::new(()));
-                let writers = (0..6).map(|number| {
-                    let (session, behind) = (session.clone(), behind.clone());
-                    async move {
-                        let file = file(&session, &format!("f{number}")).await;
-                        let mut random = Random(1 + seed as u64 * 1_000 + number);
-                        let mut model = Vec::new();
-                        for _ in 0..120 {
-                            write_somewhere(&behind, &session, file, &mut random, &mut model).await;
-                        }
-                        behind.commit(file).await.unwrap();
-                        assert!(contents(&session, file).await == model, "{policy} {number}");
+        in_world(async move |clock| {
+            let (session, _site) = site(&clock, "wan-10ms").await;
+            let dirty_bytes_max = 1 << 20;
+            let options =
+                Options { policy, wsize: 32 << 10, dirty_bytes_max, ..Options::default() };
+            let behind = WriteBehind::new(&clock, options, Arc::new(()));
+            let writers = (0..6).map(|number| {
+                let (session, behind) = (session.clone(), behind.clone());
+                async move {
+                    let file = file(&session, &format!("f{number}")).await;
+                    let mut random = Random(1 + seed as u64 * 1_000 + number);
+                    let mut model = Vec::new();
+                    for _ in 0..120 {
+                        write_somewhere(&behind, &session, file, &mut random, &mut model).await;
                     }
-                });
-                futures_util::future::join_all(writers).await;
-                assert!(behind.drain().await.is_empty());
-            })
-            .unwrap();
+                    behind.commit(file).await.unwrap();
+                    assert!(contents(&session, file).await == model, "{policy} {number}");
+                }
+            });
+            futures_util::future::join_all(writers).await;
+            assert!(behind.drain().await.is_empty());
+        });
     }
 }
 
@@ -147,51 +139,43 @@ async fn write_somewhere(
 
 #[test]
 fn what_nobody_waits_for_is_written_and_committed_after_a_while() {
-    let world = World::new();
-    let clock = world.clock();
-    world
-        .run(async move {
-            let (session, _site) = site(&clock, "lan-1g").await;
-            let file = file(&session, "f").await;
-            let behind = WriteBehind::new(&clock, Options::default(), Arc::new(()));
-            // The flusher has nothing to do, and does nothing, for a while.
-            clock.sleep(perf::units::Nanos::from_secs(60)).await;
-            behind.take(&session, file, 10, b"a line").await.unwrap();
-            assert_eq!(behind.own_end(file), Some(16));
-            assert_eq!(behind.dirty_files(), [(file, 6)]);
-            clock.sleep(perf::units::Nanos::from_millis(500)).await;
-            assert_eq!((behind.own_end(file), behind.is_dirty(file)), (Some(16), true));
-            clock.sleep(perf::units::Nanos::from_secs(2)).await;
-            assert!(!behind.is_dirty(file));
-            let counters = behind.counters();
-            assert_eq!((counters.writes_sent, counters.commits_sent, counters.files), (1, 1, 0));
-        })
-        .unwrap();
+    in_world(async move |clock| {
+        let (session, _site) = site(&clock, "lan-1g").await;
+        let file = file(&session, "f").await;
+        let behind = WriteBehind::new(&clock, Options::default(), Arc::new(()));
+        // The flusher has nothing to do, and does nothing, for a while.
+        clock.sleep(perf::units::Nanos::from_secs(60)).await;
+        behind.take(&session, file, 10, b"a line").await.unwrap();
+        assert_eq!(behind.own_end(file), Some(16));
+        assert_eq!(behind.dirty_files(), [(file, 6)]);
+        clock.sleep(perf::units::Nanos::from_millis(500)).await;
+        assert_eq!((behind.own_end(file), behind.is_dirty(file)), (Some(16), true));
+        clock.sleep(perf::units::Nanos::from_secs(2)).await;
+        assert!(!behind.is_dirty(file));
+        let counters = behind.counters();
+        assert_eq!((counters.writes_sent, counters.commits_sent, counters.files), (1, 1, 0));
+    });
 }
 
 #[test]
 fn a_writer_that_is_too_fast_waits_often_and_little() {
-    let world = World::new();
-    let clock = world.clock();
-    let (calls, held_max) = world
-        .run(async move {
-            let (session, _site) = site(&clock, "lan-1g").await;
-            let file = file(&session, "f").await;
-            let (wsize, dirty_bytes_max) = (64 << 10, 8 << 20);
-            let options = Options { wsize, dirty_bytes_max, ..Options::default() };
-            let behind = WriteBehind::new(&clock, options, Arc::new(()));
-            let (mut calls, mut held_max) = (Vec::new(), 0);
-            for at in 0..6_000_u64 {
-                let begun = clock.now();
-                behind.take(&session, file, at * 8192, &[7; 8192]).await.unwrap();
-                calls.push(clock.now().since(begun).as_micros_f64());
-                let counters = behind.counters();
-                held_max = held_max.max(counters.dirty_bytes + counters.uncommitted_bytes);
-            }
-            behind.commit(file).await.unwrap();
-            (calls, held_max)
-        })
-        .unwrap();
+    let (calls, held_max) = in_world(async move |clock| {
+        let (session, _site) = site(&clock, "lan-1g").await;
+        let file = file(&session, "f").await;
+        let (wsize, dirty_bytes_max) = (64 << 10, 8 << 20);
+        let options = Options { wsize, dirty_bytes_max, ..Options::default() };
+        let behind = WriteBehind::new(&clock, options, Arc::new(()));
+        let (mut calls, mut held_max) = (Vec::new(), 0);
+        for at in 0..6_000_u64 {
+            let begun = clock.now();
+            behind.take(&session, file, at * 8192, &[7; 8192]).await.unwrap();
+            calls.push(clock.now().since(begun).as_micros_f64());
+            let counters = behind.counters();
+            held_max = held_max.max(counters.dirty_bytes + counters.uncommitted_bytes);
+        }
+        behind.commit(file).await.unwrap();
+        (calls, held_max)
+    });
     assert!(held_max <= 8 << 20, "{held_max}");
     // The link takes 66 us for 8 KiB, and 524 us for a WRITE of 64 KiB.
     let steady = &calls[2_000..];
@@ -203,24 +187,20 @@ fn a_writer_that_is_too_fast_waits_often_and_little() {
 
 #[test]
 fn a_writer_of_one_file_does_not_keep_another_from_being_sent() {
-    let world = World::new();
-    let clock = world.clock();
-    world
-        .run(async move {
-            let (session, _site) = site(&clock, "lan-1g").await;
-            let (large, small) = (file(&session, "large").await, file(&session, "small").await);
-            let options = Options { wsize: 64 << 10, ..Options::default() };
-            let behind = WriteBehind::new(&clock, options, Arc::new(()));
-            behind.take(&session, large, 0, &vec![1; 32 << 20]).await.unwrap();
-            let begun = clock.now();
-            behind.take(&session, small, 0, &[2; 10]).await.unwrap();
-            behind.commit(small).await.unwrap();
-            // 32 MiB take 280 ms; the small file waits for what is outstanding, and its turn.
-            let took = clock.now().since(begun);
-            assert!(took < perf::units::Nanos::from_millis(20), "{took}");
-            behind.commit(large).await.unwrap();
-        })
-        .unwrap();
+    in_world(async move |clock| {
+        let (session, _site) = site(&clock, "lan-1g").await;
+        let (large, small) = (file(&session, "large").await, file(&session, "small").await);
+        let options = Options { wsize: 64 << 10, ..Options::default() };
+        let behind = WriteBehind::new(&clock, options, Arc::new(()));
+        behind.take(&session, large, 0, &vec![1; 32 << 20]).await.unwrap();
+        let begun = clock.now();
+        behind.take(&session, small, 0, &[2; 10]).await.unwrap();
+        behind.commit(small).await.unwrap();
+        // 32 MiB take 280 ms; the small file waits for what is outstanding, and its turn.
+        let took = clock.now().since(begun);
+        assert!(took < perf::units::Nanos::from_millis(20), "{took}");
+        behind.commit(large).await.unwrap();
+    });
 }
 
 #[test]

@@ -21,17 +21,16 @@
 //!
 //! A file that a local process moves out of the export stays open to those who have its handle.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::{fs, io};
 
 use rustix::fs::{OFlags, XattrFlags};
 use rustix::io::Errno;
 use rustix::rand::GetRandomFlags;
 
 use crate::siphash::siphash;
+use crate::small_file;
 use crate::store::dir::beneath::Component;
 use crate::store::dir::errno::{stale_status, status};
 use crate::store::dir::sys::{self, KERNEL_HANDLE_BYTES_MAX, KernelHandle};
@@ -189,15 +188,8 @@ fn key_beside(dir: &Path) -> io::Result<[u8; 16]> {
     let path = dir.join(KEY_FILE);
     let stored = match fs::read(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // Whole or not at all, whenever the process may die.
-            let new = dir.join(format!("{KEY_FILE}.new"));
             let key = random_key()?;
-            let mut file =
-                File::options().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-            file.write_all(&key)?;
-            file.sync_all()?;
-            fs::rename(&new, &path)?;
-            File::open(dir)?.sync_all()?;
+            small_file::replace(&path, &key)?;
             key.to_vec()
         }
         read => read?,
@@ -236,6 +228,8 @@ fn random_key() -> Result<[u8; 16], Errno> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
 
     #[test]

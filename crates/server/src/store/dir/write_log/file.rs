@@ -18,6 +18,7 @@ use super::error::{DeviceTrouble, LogError, LogTrouble, Trouble};
 use super::marker::is_private;
 use super::{device, memory};
 use crate::locked::{Locked, is_locked, is_locked_by_others};
+use crate::small_file::sync_directory;
 use crate::store::dir::sys;
 
 /// One log, open and locked.
@@ -401,8 +402,7 @@ pub(super) fn make(
     clear_away(&new)?;
     let made = fill(&new, identity, first).and_then(|()| {
         rename_to_free(&new, path)?;
-        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
-        Ok(File::open(dir.unwrap_or_else(|| Path::new(".")))?.sync_all()?)
+        Ok(sync_directory(path)?)
     });
     made.map_err(|trouble| {
         // What is there of it takes space only.
