@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use counters::mountstats::Mount;
+use futures_util::future::join_all;
 use harness::exit::Failure;
 use harness::output;
 use harness::verbosity::Verbosity;
@@ -48,11 +49,11 @@ impl Taken {
         !of_kernel && self.ours.is_empty()
     }
 
-    /// Says once, or with `-v` each time, what was passed over.
-    pub(crate) fn complain(&self, verbosity: Verbosity, is_first: bool) {
-        if is_first || verbosity == Verbosity::Verbose {
-            self.problems.iter().for_each(|one| output::say(format_args!("passed over {one}")));
-        }
+    /// Says what was passed over where it was not in the sample `before`; with `-v` each time.
+    pub(crate) fn complain(&self, verbosity: Verbosity, before: &[String]) {
+        let is_new = |one: &&String| verbosity == Verbosity::Verbose || !before.contains(one);
+        let new = self.problems.iter().filter(is_new);
+        new.for_each(|one| output::say(format_args!("passed over {one}")));
     }
 
     /// As tables, for `top`.
@@ -127,8 +128,9 @@ impl Source {
 
     async fn take_pages(&mut self, time: String) -> Result<Taken, Failure> {
         let mut taken = Taken { time, rates: None, ours: Vec::new(), problems: Vec::new() };
-        for (address, before) in &mut self.pages {
-            let found = page(&self.clock, *address).await;
+        // At once: one that does not answer holds up no other.
+        let found = join_all(self.pages.iter().map(|(at, _)| page(&self.clock, *at))).await;
+        for ((address, before), found) in self.pages.iter_mut().zip(found) {
             match found.and_then(|page| since(page, before, &self.clock)) {
                 Ok(ours) => taken.ours.push((address.to_string(), ours)),
                 Err(why) => taken.problems.push(format!("http://{address}/metrics: {why}")),

@@ -229,7 +229,7 @@ impl Workload for CrashTest {
                         Ok(()) => failure,
                         Err(why) => failure.and(format!("the server is down: {}", why.what())),
                     };
-                    let stays = self.keep || shown.has_lost();
+                    let stays = self.keep || shown.has_lost() || trial.is_unseen();
                     let measured = (!shown.rounds.is_empty()).then_some(shown);
                     let failed = match stays {
                         true => Some(failure.and(left(&name))),

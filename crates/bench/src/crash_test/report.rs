@@ -20,11 +20,12 @@ pub(super) fn line(number: u32, round: &Round) -> String {
         lost => format!("{lost} LOST"),
     };
     let calls = round.calls();
+    let went_on = if round.went_on { "; CONNECTIONS WENT ON" } else { "" };
     let behind = round.behind.map(|behind| format!(", behind it the same after {behind}"));
     let behind = behind.unwrap_or_default();
     format!(
         "round {number}: killed after {load} and {calls} answers; back after {outage}; {files} \
-         files checked{behind}, {lost}\n"
+         files checked{behind}, {lost}{went_on}\n"
     )
 }
 
@@ -70,7 +71,22 @@ pub(super) fn table(args: &CrashTest, shown: &Shown) -> String {
     if let Some(refusal) = refusal {
         text += &format!("refused     {refused} calls, the first: {refusal}\n");
     }
+    text += &went_on(shown);
     text + &losses(shown)
+}
+
+/// A server that was not killed has lost nothing, which shows nothing.
+fn went_on(shown: &Shown) -> String {
+    let rounds = shown.rounds.iter().filter(|round| round.went_on).count();
+    match rounds {
+        0 => String::new(),
+        _ => format!(
+            "connections of {rounds} of the {} kills went on after the restart: the server was \
+             stopped, or its network cut, and it was not killed; unless this is a proxy, and what \
+             was killed is behind it\n",
+            shown.rounds.len()
+        ),
+    }
 }
 
 fn retransmitted(again: &Retransmitted) -> String {
@@ -137,6 +153,8 @@ pub(super) fn record(args: &CrashTest, shown: &Shown) -> Record {
     if let Some(longest) = shown.rounds.iter().filter_map(|round| round.behind).max() {
         record.metric("behind_s_max", longest.as_secs_f64(), "s");
     }
+    let went_on = shown.rounds.iter().filter(|round| round.went_on).count();
+    record.metric("kills_survived_by_connections", went_on as f64, "");
     let retransmitted = args.retransmit.then(|| retransmissions(shown));
     for (name, count, unit) in counts(shown).into_iter().chain(retransmitted.into_iter().flatten())
     {

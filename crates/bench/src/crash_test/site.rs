@@ -58,7 +58,12 @@ impl Site for Killed {
     async fn restart(&self) -> Result<(), Failure> {
         let option = "--restart";
         let mut child = begin(option, &self.restart)?;
-        self.has_ended(option, &mut child, START_LIMIT).await.map(drop)
+        if !self.has_ended(option, &mut child, START_LIMIT).await? {
+            // It goes on as long as the server does. When that is killed, somebody has to wait for
+            // it, or a --kill that waits until its PID is gone would do so for ever.
+            std::thread::spawn(move || child.wait());
+        }
+        Ok(())
     }
 
     fn gone(&self, last: Option<ClientError>) -> Failure {

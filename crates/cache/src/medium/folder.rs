@@ -25,6 +25,8 @@ const FILLED_BYTES: usize = 20;
 
 /// Room for the names of a folder that are read at once.
 const NAMES_BYTES: usize = 1 << 16;
+/// Segments that are reported at once.
+const LISTED_AT_ONCE: usize = 1024;
 
 /// See the module's head. Whoever makes it has the folder locked, or only looks.
 #[derive(Debug)]
@@ -104,11 +106,14 @@ impl Medium for Folder {
 
     fn list(&self, each: &mut Each<'_>) -> io::Result<()> {
         let mut room = Vec::with_capacity(NAMES_BYTES);
+        let mut found = Vec::new();
         for first in 0..=u8::MAX {
-            let mut found = list_folder(self.dir.as_fd(), first, &mut room)?;
-            found.sort_unstable_by_key(|(changed, name, _)| (*changed, *name));
-            let found: Vec<_> = found.into_iter().map(|(_, name, bytes)| (name, bytes)).collect();
-            each(&found);
+            list_folder(self.dir.as_fd(), first, &mut room, &mut found)?;
+        }
+        found.sort_unstable_by_key(|(changed, name, _)| (*changed, *name));
+        for some in found.chunks(LISTED_AT_ONCE) {
+            let some: Vec<_> = some.iter().map(|(_, name, bytes)| (*name, *bytes)).collect();
+            each(&some);
         }
         Ok(())
     }
@@ -177,13 +182,13 @@ fn list_folder(
     dir: BorrowedFd<'_>,
     first: u8,
     room: &mut Vec<u8>,
-) -> io::Result<Vec<(i64, Name, u64)>> {
+    found: &mut Vec<((i64, i64), Name, u64)>,
+) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let folder = match rustix::fs::openat(dir, format!("{first:02x}"), flags, Mode::empty()) {
-        Err(Errno::NOENT) => return Ok(Vec::new()),
+        Err(Errno::NOENT) => return Ok(()),
         opened => opened?,
     };
-    let mut found = Vec::new();
     let mut entries = RawDir::new(&folder, room.spare_capacity_mut());
     while let Some(entry) = entries.next() {
         let entry = entry?;
@@ -192,10 +197,11 @@ fn list_folder(
         let Ok(stat) = rustix::fs::statat(&folder, entry.file_name(), flags) else { continue };
         if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
             let bytes = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
-            found.push((stat.st_mtime, name, bytes));
+            let changed = (stat.st_mtime, stat.st_mtime_nsec.cast_signed());
+            found.push((changed, name, bytes));
         }
     }
-    Ok(found)
+    Ok(())
 }
 
 #[derive(Debug)]

@@ -39,7 +39,7 @@ pub trait Medium: Debug + Send + Sync {
     fn remove(&self, name: Name) -> io::Result<()>;
 
     /// All that are there, each with the bytes that it takes, those that were changed longest ago
-    /// first within what is received at once.
+    /// first.
     ///
     /// # Errors
     /// As the file system says; what was reported before holds.

@@ -4,8 +4,10 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
+use cache::offline::carry_out;
 use cache::orders::{self, Order};
 use cache::place::{NoIdentity, OpenError};
 use cache::survey::Blocks;
@@ -284,6 +286,34 @@ fn orders_are_carried_out_by_whoever_has_it() {
     assert!(orders::is_done(found.dir(), "1"));
     let cache = open(base.path(), "nfs://one/x").unwrap();
     assert_eq!(read(&cache, 1, 50_000), Err(Cause::Cold));
+}
+
+#[test]
+fn what_was_changed_longest_ago_is_cleaned_first_whatever_its_folder() {
+    let base = tempfile::tempdir().unwrap();
+    let cache = open(base.path(), "nfs://one/x").unwrap();
+    (0..40).for_each(|number| cache.store(&key(number), &token(8192, 1), 0, content(8192, number)));
+    drop(cache);
+    let found = survey::origins(base.path()).unwrap().remove(0);
+    let mut names = Vec::new();
+    found.walk(Blocks::Unread, &mut |looked| names.push(looked.name)).unwrap();
+    names.sort_unstable();
+    // Those of the last folders are the oldest.
+    let mut all_bytes = 0;
+    for (age, name) in (1..).zip(&names) {
+        let first = name.file.to_string()[..2].to_owned();
+        let path = found.path.join(first).join(format!("{}-{:x}", name.file, name.segment));
+        let file = fs::File::open(path).unwrap();
+        all_bytes += file.metadata().unwrap().blocks() * 512;
+        let day = Duration::from_secs(86_400);
+        file.set_modified(SystemTime::now() - day * age).unwrap();
+    }
+    let removed = carry_out(base.path(), &found.folder, &[Order::Clean(all_bytes / 2)]).unwrap();
+    assert_eq!(removed.files, 20);
+    let mut left = Vec::new();
+    found.walk(Blocks::Unread, &mut |looked| left.push(looked.name)).unwrap();
+    assert_eq!(left.len(), 20);
+    assert!(left.iter().all(|name| names[..20].contains(name)), "{left:?} of {names:?}");
 }
 
 #[test]

@@ -103,9 +103,14 @@ async fn sampled(args: &Stat, verbosity: Verbosity) -> Result<(), Failure> {
         Some(_) => args.count.unwrap_or(u32::MAX),
         None => 1,
     };
+    let mut passed_over = Vec::new();
     for number in 0..count {
-        let taken = source.take().await?;
-        taken.complain(verbosity, number == 0);
+        let taken = tokio::select! {
+            taken = source.take() => taken?,
+            () = interrupts.next() => break,
+        };
+        taken.complain(verbosity, &passed_over);
+        passed_over.clone_from(&taken.problems);
         if number == 0 && taken.is_nothing() {
             return Err(nothing(args));
         }

@@ -5,6 +5,7 @@
 //! says what is wrong.
 
 use std::io::{self, IsTerminal};
+use std::pin::pin;
 
 use harness::exit::Failure;
 use harness::signals::Interrupts;
@@ -68,22 +69,27 @@ async fn watch(args: &Top) -> Result<(), Failure> {
     let mut taken = Taken::take().map_err(|cause| no_terminal(&cause))?;
     let mut inputs = inputs()?;
     loop {
-        // One that cannot be drawn on has gone away.
-        if taken.0.draw(|frame| state.draw(frame)).is_err() {
-            return Ok(());
-        }
-        tokio::select! {
-            () = clock.sleep(source.until_next(args.interval)) => {
-                let sample = source.take().await?;
-                state.update(sample.tables(), &sample.time, sample.problems);
+        let due = source.until_next(args.interval);
+        let mut next = pin!(async {
+            clock.sleep(due).await;
+            source.take().await
+        });
+        let sample = loop {
+            // One that cannot be drawn on has gone away.
+            if taken.0.draw(|frame| state.draw(frame)).is_err() {
+                return Ok(());
             }
-            input = inputs.recv() => match input {
-                Some(Input::Key(key)) if state.key(key) == Next::GoOn => {}
-                Some(Input::Resized) => {}
-                Some(Input::Key(_) | Input::End) | None => return Ok(()),
-            },
-            () = interrupts.next() => return Ok(()),
-        }
+            tokio::select! {
+                sample = &mut next => break sample?,
+                input = inputs.recv() => match input {
+                    Some(Input::Key(key)) if state.key(key) == Next::GoOn => {}
+                    Some(Input::Resized) => {}
+                    Some(Input::Key(_) | Input::End) | None => return Ok(()),
+                },
+                () = interrupts.next() => return Ok(()),
+            }
+        };
+        state.update(sample.tables(), &sample.time, sample.problems);
     }
 }
 

@@ -133,6 +133,42 @@ fn a_kill_that_kills_nothing_is_an_error() {
     assert_eq!(server.left_behind(), [] as [String; 0]);
 }
 
+/// What it had answered was never in danger.
+#[test]
+fn a_server_that_was_stopped_and_not_killed_is_reported_as_such() {
+    let (store, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let server = Served::start(serve(store.path().to_str().unwrap(), folder.path()), "127.0.0.1:0");
+    let pid = server.program.pid();
+    let (stop, go_on) = (format!("kill -STOP {pid}"), format!("kill -CONT {pid}"));
+    let arguments = ["crash-test", &server.url(), "--kill", &stop, "--restart", &go_on];
+    let finished = run(arguments.into_iter().chain(["--load", "50ms", "--clients", "1"]));
+    assert!(
+        finished.stdout.contains("of 1 of the 1 kills went on after the restart"),
+        "{finished:?}"
+    );
+    assert!(finished.stderr.contains("nothing lost; CONNECTIONS WENT ON"), "{finished:?}");
+}
+
+/// A zombie has its PID.
+#[test]
+fn a_restart_that_goes_on_as_the_server_is_waited_for_when_it_is_killed() {
+    let (store, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let lives =
+        Lives::begin(|| serve(store.path().to_str().unwrap(), folder.path()), folder.path());
+    let noted = quoted(folder.path().join("pid"));
+    let (first, gone) = (lives.first.program.pid(), "kill -0 $p 2>/dev/null");
+    // The first is this test's child.
+    let kill =
+        format!("p=$(cat {noted}); {}; [ $p = {first} ] || while {gone}; do :; done", lives.kill);
+    let (command, _) = lives.restart.split_once(" >/dev/null").unwrap();
+    let restart = format!("echo $$ >{noted}; exec {command} >/dev/null 2>&1");
+    let arguments = ["crash-test", &lives.first.url(), "--kill", &kill, "--restart", &restart];
+    let finished = run(arguments.into_iter().chain(["--load", "50ms", "--rounds", "2"]));
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(!finished.stdout.contains("went on"), "{finished:?}");
+    lives.end();
+}
+
 #[test]
 fn a_command_that_fails_is_named() {
     let server = Served::memory(&[]);

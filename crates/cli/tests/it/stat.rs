@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::program::{Program, nfskit, run};
@@ -87,13 +88,32 @@ fn samples_follow_each_other_and_the_last_mount_may_go() {
     assert_eq!(lines[1]["mounts"]["mounts"][0]["total"]["calls"], 0);
 }
 
-#[test]
-fn our_own_server_is_shown_with_its_percentiles_and_clients() {
+/// A server, and the address of its metrics.
+fn with_metrics() -> (Served, String) {
     let served = Served::folder(&["--metrics", "127.0.0.1:0"]);
     let metrics = served.program.wait_for(|out| {
         let (_, rest) = out.split_once("http://")?;
         Some(rest.split_once("/metrics")?.0.to_owned())
     });
+    (served, metrics)
+}
+
+#[test]
+fn a_server_that_goes_away_between_two_samples_is_named() {
+    let (served, metrics) = with_metrics();
+    let stat = Program::start(&mut nfskit(["stat", "--metrics", &metrics, "50ms"]));
+    stat.wait_for(|out| out.contains("nfskit serve").then_some(()));
+    served.stop();
+    let name = format!("passed over http://{metrics}/metrics");
+    stat.wait_for_error(|text| text.contains(&name).then_some(()));
+    stat.signal(Signal::INT);
+    let ran = stat.finish();
+    assert_eq!(ran.stderr.matches("passed over").count(), 1, "{ran:?}");
+}
+
+#[test]
+fn our_own_server_is_shown_with_its_percentiles_and_clients() {
+    let (served, metrics) = with_metrics();
     let url = served.url();
     let wrote = run(["bench", "seqwrite", "--target", &url, "--size", "4M", "--repeats", "1"]);
     assert_eq!(wrote.code, Some(0), "{wrote:?}");

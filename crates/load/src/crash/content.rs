@@ -188,10 +188,16 @@ impl Content {
     /// Bytes that a file must have whatever became of the calls that were not answered, by what is
     /// lost with them.
     pub fn promised(&self) -> BTreeMap<Kind, u64> {
+        self.promised_in(0..self.size_least)
+    }
+
+    /// The same of a part of it.
+    pub fn promised_in(&self, range: Range<u64>) -> BTreeMap<Kind, u64> {
+        let end = range.end.min(self.size_least);
         let mut kinds = BTreeMap::new();
-        for (start, stretch) in self.within(0..self.size_least) {
+        for (start, stretch) in self.within(range.start..end) {
             if let kind @ (Kind::DataSync | Kind::DataCommit) = stretch.kind() {
-                *kinds.entry(kind).or_default() += stretch.end.min(self.size_least) - start;
+                *kinds.entry(kind).or_default() += stretch.end.min(end) - start.max(range.start);
             }
         }
         kinds

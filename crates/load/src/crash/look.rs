@@ -46,10 +46,14 @@ impl Worker {
         let Some(mut tree) = self.tree.take() else { return Ok((part, Vec::new())) };
         tree.settle();
         let mut look = Look { session, part, lost: Vec::new() };
-        match found(session, parent, &name).await? {
-            Some(top) => look.tree(&mut tree, top).await?,
-            None => {
-                look.lose(Kind::Names, format!("{name} is gone, with all that is in it"));
+        match refused(found(session, parent, &name).await)? {
+            Ok(Some(top)) => look.tree(&mut tree, top).await?,
+            unseen => {
+                let what = match unseen {
+                    Err(refusal) => format!("{name}: {refusal}"),
+                    Ok(_) => format!("{name} is gone, with all that is in it"),
+                };
+                look.lose(Kind::Names, what);
                 look.nameless(&tree, &name, &BTreeMap::new()).await?;
             }
         }
@@ -124,7 +128,13 @@ impl Look<'_> {
                 continue;
             };
             let Some(Found { handle, path, .. }) = objects.get(&dir).cloned() else { continue };
-            let entries = self.list(handle, &path).await?;
+            let entries = match refused(self.list(handle, &path).await)? {
+                Ok(entries) => entries,
+                Err(refusal) => {
+                    self.lose(Kind::Names, format!("{path}: {refusal}"));
+                    continue;
+                }
+            };
             let listing: BTreeMap<String, Fattr3> =
                 entries.iter().map(|(name, found)| (name.clone(), found.attributes)).collect();
             let (lost, present) = tree.compare(dir, &listing);
@@ -189,6 +199,13 @@ impl Look<'_> {
         }
     }
 
+    fn unreadable(&mut self, promised: BTreeMap<Kind, u64>, path: &str, refusal: &ClientError) {
+        for (kind, bytes) in promised {
+            let what = format!("{path}: {bytes} bytes cannot be read: {refusal}");
+            self.lost.push(Lost { kind, what, bytes });
+        }
+    }
+
     fn gone(&mut self, content: &Content, path: &str) {
         for (kind, bytes) in content.promised() {
             let what = format!("{path}: {bytes} bytes are gone with the file, and its handle");
@@ -210,10 +227,10 @@ impl Look<'_> {
             if objects.contains_key(&number) {
                 continue;
             }
-            let Some(mut at) = found(self.session, parent.handle, &key.text()).await? else {
+            let path = format!("{}/{key}", parent.path);
+            let Some(at) = self.found(parent.handle, &key.text(), path).await? else {
                 continue;
             };
-            at.path = format!("{}/{key}", parent.path);
             objects.insert(number, at);
             let is_dir = matches!(tree.object(number).map(|object| &object.body), Some(Body::Dir));
             if is_dir && !listings.contains_key(&number) {
@@ -233,18 +250,25 @@ impl Look<'_> {
             let is_last = page.eof || page.entries.is_empty();
             for entry in page.entries.into_iter().filter(|entry| !is_dot(&entry.name)) {
                 let name = String::from_utf8_lossy(&entry.name).into_owned();
-                match found(self.session, dir, &name).await? {
-                    Some(mut at) => {
-                        at.path = format!("{path}/{name}");
-                        entries.insert(name, at);
-                    }
-                    None => self.lose(Kind::Names, format!("{path}/{name} is listed, not found")),
+                let path = format!("{path}/{name}");
+                if let Some(at) = self.found(dir, &name, path).await? {
+                    entries.insert(name, at);
                 }
             }
             if is_last {
                 return Ok(entries);
             }
         }
+    }
+
+    /// What a name leads to that must be there, as `path`.
+    async fn found(&mut self, dir: FileHandle, name: &str, path: String) -> Outcome<Option<Found>> {
+        match refused(found(self.session, dir, name).await)? {
+            Ok(Some(at)) => return Ok(Some(Found { path, ..at })),
+            Ok(None) => self.lose(Kind::Names, format!("{path} is listed, not found")),
+            Err(refusal) => self.lose(Kind::Names, format!("{path}: {refusal}")),
+        }
+        Ok(None)
     }
 
     async fn object(&mut self, tree: &mut Tree, number: Number, found: &Found) -> Outcome<()> {
@@ -267,23 +291,23 @@ impl Look<'_> {
         }
         match &mut object.body {
             Body::Dir => {}
-            Body::Symlink(target) => {
-                let (seen, _) = self.session.readlink(*handle).await?;
-                if seen != target.as_bytes() {
-                    self.lose(Kind::Names, format!("{path} does not lead to {target}"));
-                }
-            }
+            Body::Symlink(target) => match refused(self.session.readlink(*handle).await)? {
+                Ok((seen, _)) if seen == target.as_bytes() => {}
+                Ok(_) => self.lose(Kind::Names, format!("{path} does not lead to {target}")),
+                Err(refusal) => self.lose(Kind::Names, format!("{path}: {refusal}")),
+            },
             Body::File(content) => {
                 self.part.files += 1;
                 let lost = content.found(attributes.size);
                 self.lost.extend(lost.map(|lost| lost.of(path)));
                 let vanished = self.read(content, found).await?;
-                if !vanished.is_empty() {
-                    let verifier = self.session.commit(*handle, 0, 0).await?.reply.verf;
-                    if vanished.contains(&verifier) {
-                        let what = "unstable bytes are gone, and the write verifier is the same";
-                        self.lose(Kind::Verifier, format!("{path}: {what}"));
-                    }
+                // A COMMIT that is refused tells as much as another verifier.
+                if !vanished.is_empty()
+                    && let Ok(ok) = refused(self.session.commit(*handle, 0, 0).await)?
+                    && vanished.contains(&ok.reply.verf)
+                {
+                    let what = "unstable bytes are gone, and the write verifier is the same";
+                    self.lose(Kind::Verifier, format!("{path}: {what}"));
                 }
             }
         }
@@ -296,7 +320,15 @@ impl Look<'_> {
         let mut vanished = content.vanished_behind(found.attributes.size);
         let mut offset = 0;
         while offset < found.attributes.size {
-            let ok = self.session.read(found.handle, offset, count).await?;
+            let ok = match refused(self.session.read(found.handle, offset, count).await)? {
+                Ok(ok) => ok,
+                Err(refusal) => {
+                    let end = offset + u64::from(count);
+                    self.unreadable(content.promised_in(offset..end), &found.path, &refusal);
+                    offset = end;
+                    continue;
+                }
+            };
             vanished.extend(content.vanished(offset, &ok.data));
             let lost = content.compare(offset, &ok.data);
             self.lost.extend(lost.into_iter().map(|lost| lost.of(&found.path)));
@@ -309,6 +341,15 @@ impl Look<'_> {
             }
         }
         Ok(vanished)
+    }
+}
+
+/// An answer, or the error status in its place, which is a loss where something was promised:
+/// whoever needs it does not get it. NFS3ERR_JUKEBOX promises an answer later.
+fn refused<T>(answered: Outcome<T>) -> Outcome<Result<T, ClientError>> {
+    match answered {
+        Err(error) if error.status().is_none_or(|status| status == NfsStat3::Jukebox) => Err(error),
+        answered => Ok(answered),
     }
 }
 

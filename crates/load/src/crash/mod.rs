@@ -79,6 +79,8 @@ pub struct Trial<S> {
     workers: Vec<Worker>,
     /// The server is being killed, or was, and has not been started again.
     is_down: bool,
+    /// It is back, and not all that it had promised has been compared.
+    is_unseen: bool,
 }
 
 /// How often a server that does not answer is tried.
@@ -109,12 +111,18 @@ impl<S: Site> Trial<S> {
         let mut rng = fastrand::Rng::with_seed(options.seed);
         let workers = (0..options.clients).map(|number| Worker::new(number, rng.fork())).collect();
         let clock = clock.clone();
-        Ok(Self { clock, site, options, rng, scratch, workers, is_down: false })
+        Ok(Self { clock, site, options, rng, scratch, workers, is_down: false, is_unseen: false })
     }
 
     /// The directory's name.
     pub fn name(&self) -> &str {
         self.scratch.name()
+    }
+
+    /// Whether the last round has ended before everything was compared: what is lost may be in the
+    /// directory.
+    pub fn is_unseen(&self) -> bool {
+        self.is_unseen
     }
 
     /// Load, a kill, a restart, and a look at everything.
@@ -135,11 +143,13 @@ impl<S: Site> Trial<S> {
         if self.answers(&sessions).await {
             return Err(self.site.alive());
         }
-        drop(sessions);
         self.is_down = false;
         self.site.restart().await?;
         let (session, is_there) = self.back().await?;
         round.outage = self.clock.now().since(killed);
+        round.went_on = self.answer(&sessions).await;
+        drop(sessions);
+        self.is_unseen = true;
         if is_there {
             if self.options.retransmits {
                 self.retransmit(&mut round).await?;
@@ -149,6 +159,7 @@ impl<S: Site> Trial<S> {
         } else {
             self.begin_anew(&session, &mut round).await?;
         }
+        self.is_unseen = false;
         Ok(round)
     }
 
@@ -208,18 +219,23 @@ impl<S: Site> Trial<S> {
     /// What is requested is what a proxy has to request of its origin, which may be what was
     /// killed.
     async fn answers(&self, sessions: &[Session]) -> bool {
-        let (clock, dir) = (&self.clock, self.scratch.dir());
         for _ in 0..KILL_TRIES {
-            let calls = sessions.iter().map(|session| async move {
-                let answered = clock.within(ALIVE_LIMIT, session.fsstat(dir)).await;
-                answered.is_ok_and(|answered| answered.is_ok())
-            });
-            if !join_all(calls).await.contains(&true) {
+            if !self.answer(sessions).await {
                 return false;
             }
-            clock.sleep(TRY_AGAIN).await;
+            self.clock.sleep(TRY_AGAIN).await;
         }
         true
+    }
+
+    /// Whether any of these connections has an answer now.
+    async fn answer(&self, sessions: &[Session]) -> bool {
+        let (clock, dir) = (&self.clock, self.scratch.dir());
+        let calls = sessions.iter().map(|session| async move {
+            let answered = clock.within(ALIVE_LIMIT, session.fsstat(dir)).await;
+            answered.is_ok_and(|answered| answered.is_ok())
+        });
+        join_all(calls).await.contains(&true)
     }
 
     /// The directory is gone, and with it everything.

@@ -142,6 +142,19 @@ fn a_drive_that_lies_loses_names_and_attributes() {
 }
 
 #[test]
+fn promised_bytes_that_a_server_cannot_read_are_lost() {
+    let rounds = rounds(1, |switches| switches.failing_reads = u32::MAX);
+    let lost: Vec<_> = rounds.iter().flat_map(|round| &round.lost).collect();
+    assert!(!lost.is_empty());
+    for lost in lost {
+        assert!([Kind::DataSync, Kind::DataCommit].contains(&lost.kind), "{lost:?}");
+        assert!(lost.bytes > 0 && lost.what.ends_with("NFS3ERR_IO"), "{lost:?}");
+    }
+    // What was compared beside is counted.
+    assert!(rounds.iter().all(|round| round.files > 0), "{rounds:?}");
+}
+
+#[test]
 fn a_write_verifier_that_stays_the_same_is_found() {
     let found: Vec<Vec<Kind>> = (0..4)
         .map(|seed| kinds(&rounds(seed, |switches| switches.keeping_verifier = true)))

@@ -22,72 +22,82 @@ use crate::args::cache::{Clean, Invalidate};
 const LOOKS_MAX: u32 = 1200;
 const LOOK: Nanos = Nanos::from_millis(100);
 
+/// What is wanted of one export.
+type Orders = Vec<Order>;
+
 pub(super) fn invalidate(args: &Invalidate) -> Result<(), Failure> {
     let all = origins(&args.dir)?;
-    let text = all_done(&args.dir, forget(&all, &args.paths)?)?;
+    let text = all_done(&args.dir, &forget(&all, &args.paths)?)?;
     output::print(if text.is_empty() { "nothing of it is stored\n" } else { &text })
 }
 
 /// All that is stored of the exports, or of these files.
-fn forget<'f>(all: &'f [Found], paths: &[PathBuf]) -> Result<Vec<(&'f Found, Order)>, Failure> {
+fn forget<'f>(all: &'f [Found], paths: &[PathBuf]) -> Result<Vec<(&'f Found, Orders)>, Failure> {
     if paths.is_empty() {
-        return Ok(all.iter().map(|found| (found, Order::Forget(None))).collect());
+        return Ok(all.iter().map(|found| (found, vec![Order::Forget(None)])).collect());
     }
     let of_export = |(found, files): (_, BTreeSet<_>)| {
-        files.into_iter().map(move |file| (found, Order::Forget(Some(file))))
+        let orders: Orders = files.into_iter().map(|file| Order::Forget(Some(file))).collect();
+        (!orders.is_empty()).then_some((found, orders))
     };
-    Ok(files(all, paths)?.into_iter().flat_map(of_export).collect())
+    Ok(files(all, paths)?.into_iter().filter_map(of_export).collect())
 }
 
 pub(super) fn clean(args: &Clean) -> Result<(), Failure> {
     let all = origins(&args.dir)?;
-    let orders = all.iter().map(|found| (found, Order::Clean(args.to)));
-    output::print(&all_done(&args.dir, orders)?)
+    let orders: Vec<_> = all.iter().map(|found| (found, vec![Order::Clean(args.to)])).collect();
+    output::print(&all_done(&args.dir, &orders)?)
 }
 
-fn all_done<'f>(
-    dir: &Path,
-    orders: impl IntoIterator<Item = (&'f Found, Order)>,
-) -> Result<String, Failure> {
-    orders.into_iter().map(|(found, order)| done(dir, found, order)).collect()
+fn all_done(dir: &Path, orders: &[(&Found, Orders)]) -> Result<String, Failure> {
+    orders.iter().map(|(found, orders)| done(dir, found, orders)).collect()
 }
 
-/// Sees to it that an order is carried out; says by whom.
-fn done(dir: &Path, found: &Found, order: Order) -> Result<String, Failure> {
-    match carry_out(dir, &found.folder, order) {
+/// Sees to it that orders are carried out; says by whom.
+fn done(dir: &Path, found: &Found, orders: &[Order]) -> Result<String, Failure> {
+    match carry_out(dir, &found.folder, orders) {
         Ok(Filled { bytes, files }) => {
             let (name, mib) = (name(found), mib(bytes));
             Ok(format!("{name}: {files} local files of {mib} MiB removed\n"))
         }
-        Err(OpenError::Busy { .. }) => ordered(found, order),
+        Err(OpenError::Busy { .. }) => ordered(found, orders),
         Err(error) => Err(unusable(error)),
     }
 }
 
-/// Leaves an order to the process that has the cache, and waits until it is carried out.
-fn ordered(found: &Found, order: Order) -> Result<String, Failure> {
-    let number = format!("{}-{:016x}", std::process::id(), distinct(found, order));
+/// Leaves orders to the process that has the cache, and waits until all are carried out.
+fn ordered(found: &Found, orders: &[Order]) -> Result<String, Failure> {
     let failed = |errno: rustix::io::Errno| unreadable(found, &errno.into());
-    orders::leave(found.dir(), &number, order).map_err(failed)?;
-    match net::runtime::block_on(is_done(found, &number)) {
+    let mut numbers = Vec::new();
+    for order in orders {
+        let number = format!("{}-{:016x}", std::process::id(), distinct(found, *order));
+        orders::leave(found.dir(), &number, *order).map_err(failed)?;
+        numbers.push(number);
+    }
+    match net::runtime::block_on(are_done(found, &numbers)) {
         Ok(true) => Ok(format!("{}: done by the mount or proxy that has it\n", name(found))),
         Ok(false) => Err(Failure::environment(
-            format!("{}: the process that has it has not done it within 120 s", name(found)),
+            format!("{}: the process that has it has done nothing for 120 s", name(found)),
             "wait: it is done when that has counted what is there and its disk answers",
         )),
         Err(cause) => Err(Failure::resources(cause)),
     }
 }
 
-async fn is_done(found: &Found, number: &str) -> bool {
+/// Whether all are carried out, none of them longer than its time after another.
+async fn are_done(found: &Found, numbers: &[String]) -> bool {
     let clock = Clock::real();
-    for _ in 0..LOOKS_MAX {
-        if orders::is_done(found.dir(), number) {
-            return true;
+    for number in numbers {
+        let mut looks = 0;
+        while !orders::is_done(found.dir(), number) {
+            looks += 1;
+            if looks > LOOKS_MAX {
+                return false;
+            }
+            clock.sleep(LOOK).await;
         }
-        clock.sleep(LOOK).await;
     }
-    false
+    true
 }
 
 /// Tells two orders of one process apart.

@@ -217,8 +217,19 @@ fn report(
         }
     }
     written?;
-    notices.say("unmounted; everything is written");
+    notices.say(&farewell(dropped_bytes));
     Ok(())
+}
+
+/// Programs have got the errors of what was given up.
+fn farewell(dropped_bytes: u64) -> String {
+    match dropped_bytes {
+        0 => "unmounted; everything is written".to_owned(),
+        lost => format!(
+            "unmounted; {lost} bytes could not be written since it was mounted, which programs got \
+             as errors; all else is written"
+        ),
+    }
 }
 
 /// Whether what programs have written is on the server.
@@ -271,6 +282,14 @@ fn lost(files: usize, why: &Error, bytes: u64) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_given_up_is_not_written() {
+        assert_eq!(farewell(0), "unmounted; everything is written");
+        let given_up = farewell(3_100_000);
+        assert!(given_up.contains("3100000 bytes could not be written"), "{given_up}");
+        assert!(!given_up.contains("everything"), "{given_up}");
+    }
 
     #[test]
     fn the_process_that_stays_has_the_whole_path_of_its_directory() {

@@ -91,10 +91,10 @@ impl SimStore {
         let look = begun.cache.look(file, offset, bytes);
         let mut ready_at = look.ready_at.max(at);
         for (offset, bytes) in look.missing {
-            let runs = begun.pipeline.blocks.find(file, offset, bytes);
-            if !runs.is_empty() && self.faults.takes(|switches| &mut switches.failing_reads) {
+            if self.faults.takes(|switches| &mut switches.failing_reads) {
                 return Err(Status::Io);
             }
+            let runs = begun.pipeline.blocks.find(file, offset, bytes);
             let disk = &mut begun.pipeline.disk;
             let ends = runs.iter().map(|run| disk.read(at, run.address, run.bytes));
             ready_at = ends.fold(ready_at, Instant::max);

@@ -13,7 +13,7 @@ pub struct Faults(Arc<Mutex<Switches>>); // guards the switches; held for one lo
 pub struct Switches {
     /// So many of the next WRITEs fail with an I/O error and write nothing.
     pub failing_writes: u32,
-    /// So many of the next READs that need the disk fail.
+    /// So many of the next READs fail of what is not in memory.
     pub failing_reads: u32,
     /// So many of the next syncs fail, for all whom they cover: the write verifier changes. A
     /// change of names that such a sync should have made stable is reported as failed, stays, and
