@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use cache::catalog::ENTRIES_MAX;
 use parking_lot::Mutex;
+use perf::units::{Instant, Nanos};
 use wire::nfs3::{FileHandle, NfsStat3};
 
 use super::absent::is_listed;
@@ -27,6 +28,10 @@ pub(super) const MAX_COUNT: u32 = 256 << 10;
 /// A directory of more bytes is not listed for the sake of a few names: some hundred entries.
 pub(super) const LISTED_BYTES_MAX: u64 = 16 << 10;
 
+/// Whoever opens a directory to list it reads the first page at once (guess). One who comes later
+/// may have called rewinddir(3), and gets what is there then.
+const READS_WITHIN: Nanos = Nanos::from_secs(1);
+
 /// Reads a directory; see the module's head.
 #[derive(Debug)]
 pub struct Listing {
@@ -38,6 +43,16 @@ pub struct Listing {
     progress: Mutex<([u8; 8], Walk)>,
     /// Guards what was listed from the beginning on, for the local disk.
     heard: Mutex<Option<Heard>>,
+    /// Guards the first page, which came with the open.
+    first: Mutex<Option<First>>,
+}
+
+/// A page that waits for its reader; `renames` counts our own changes of names.
+#[derive(Debug)]
+struct First {
+    page: DirPage,
+    renames: u64,
+    at: Instant,
 }
 
 /// Pages that have followed each other while nobody has changed the directory.
@@ -58,6 +73,7 @@ impl Files {
             has_plus: AtomicBool::new(true),
             progress: Mutex::default(),
             heard: Mutex::default(),
+            first: Mutex::default(),
         }
     }
 
@@ -113,11 +129,43 @@ impl Listing {
         self.dir
     }
 
+    /// A program opens the directory. The server is called, so that one which another client has
+    /// removed is a stale handle here, and not when it is read: only an open looks the name up
+    /// again. For whoever `lists` it that call is the first page.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub async fn open(&self, lists: bool) -> Result<(), Error> {
+        if lists {
+            let renames = self.files.names_now(&self.dir).renames;
+            let page = self.ask_page(0).await?;
+            *self.first.lock() = Some(First { page, renames, at: self.files.now() });
+        } else if self.files.inner.options.close_to_open {
+            self.files.ask_attributes(&self.who, self.dir).await?;
+        }
+        Ok(())
+    }
+
     /// The entries that follow `cookie`, which is that of an entry or 0.
     ///
     /// # Errors
     /// As the server says; [`Error::Nonsense`] when the listing does not get anywhere.
     pub async fn page(&self, cookie: u64) -> Result<DirPage, Error> {
+        match self.first_page().filter(|_| cookie == 0) {
+            Some(page) => Ok(page),
+            None => self.ask_page(cookie).await,
+        }
+    }
+
+    /// The page that came with the open, once, if names of ours were not changed since.
+    fn first_page(&self) -> Option<DirPage> {
+        let First { page, renames, at } = self.first.lock().take()?;
+        let is_new = self.files.now().since(at) < READS_WITHIN
+            && self.files.names_now(&self.dir).renames == renames;
+        is_new.then_some(page)
+    }
+
+    async fn ask_page(&self, cookie: u64) -> Result<DirPage, Error> {
         let verifier = if cookie == 0 { [0; 8] } else { self.progress.lock().0 };
         let known = self.files.known_page(&self.who, &self.dir, cookie).await;
         let page = match known {

@@ -211,7 +211,9 @@ impl FileSystem {
                 let name = name.to_vec();
                 Box::pin(async move { this.create(who, node, name, mode, flags, reply).await })
             }
-            Operation::Opendir => Box::pin(async move { this.opendir(who, node, reply).await }),
+            Operation::Opendir { lists } => {
+                Box::pin(async move { this.opendir(who, node, lists, reply).await })
+            }
             naming => return self.begin_naming(who, node, naming, reply),
         })
     }

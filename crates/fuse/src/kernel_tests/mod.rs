@@ -3,6 +3,7 @@
 
 mod appends;
 mod changes;
+mod directories;
 mod errors;
 mod locks;
 mod looked_up;
@@ -203,7 +204,9 @@ const LOOKUP: u32 = 1;
 const FORGET: u32 = 2;
 const GETATTR: u32 = 3;
 const SETATTR: u32 = 4;
+const MKDIR: u32 = 9;
 const UNLINK: u32 = 10;
+const RMDIR: u32 = 11;
 const LINK: u32 = 13;
 const OPEN: u32 = 14;
 const RELEASE: u32 = 18;
@@ -239,6 +242,13 @@ impl Kernel {
         self.ask_create(0);
         let created = self.answer();
         (u64_at(&created, 0), u64_at(&created, 128))
+    }
+
+    /// Makes a directory: its node.
+    fn mkdir(&self, name: &[u8]) -> u64 {
+        let head = [0o755, 0].into_iter().flat_map(u32::to_ne_bytes);
+        self.ask(MKDIR, 1, &head.chain(name.iter().copied()).chain([0]).collect::<Vec<u8>>());
+        u64_at(&self.answer(), 0)
     }
 
     fn ask_create(&self, flags: u32) {
@@ -299,6 +309,11 @@ fn interrupted(scene: &Scene, opcode: u32, node: u64, body: &[u8]) {
     Inflight::mark(&reply).store(true, Ordering::Release);
     let request = Incoming { header, operation, data: Bytes::new() };
     scene.runtime.block_on(scene.system.begin(request, reply).unwrap());
+}
+
+/// Calls that were made.
+fn calls(scene: &Scene) -> u64 {
+    scene.files.session().rpc().counters().procedures.iter().map(|one| one.ops).sum()
 }
 
 /// What the server has, as another client sees it.
