@@ -54,6 +54,7 @@ use tokio::sync::Notify;
 use wire::nfs3::{Fattr3, FileHandle, PostOpAttr, WccData};
 
 use self::drafts::Drafts;
+pub use self::hiding::Opening;
 pub use self::options::{Mistake, Options};
 use crate::cache::attributes::{Attributes, ReplyContext, Version, at_least_one};
 use crate::cache::moved::Moved;

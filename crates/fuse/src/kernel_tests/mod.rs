@@ -8,6 +8,7 @@ mod errors;
 mod locks;
 mod looked_up;
 mod removals;
+mod replaced;
 mod unheard;
 
 use std::sync::Arc;
@@ -59,6 +60,13 @@ impl Kernel {
     fn ask_as(&self, unique: u64, opcode: u32, node: u64, body: &[u8]) {
         let mut request = request(opcode, node, body);
         request[8..16].copy_from_slice(&unique.to_ne_bytes());
+        send(&self.0, &request, SendFlags::empty()).unwrap();
+    }
+
+    /// The same by another thread.
+    fn ask_by(&self, thread: u32, opcode: u32, node: u64, body: &[u8]) {
+        let mut request = request(opcode, node, body);
+        request[32..36].copy_from_slice(&thread.to_ne_bytes());
         send(&self.0, &request, SendFlags::empty()).unwrap();
     }
 
@@ -207,6 +215,7 @@ const SETATTR: u32 = 4;
 const MKDIR: u32 = 9;
 const UNLINK: u32 = 10;
 const RMDIR: u32 = 11;
+const RENAME: u32 = 12;
 const LINK: u32 = 13;
 const OPEN: u32 = 14;
 const RELEASE: u32 = 18;
