@@ -14,12 +14,12 @@ use super::absent::is_listed;
 use super::joint::Question;
 use super::names::NamesThen;
 use super::options::Mistake;
+use super::progress::Progress;
 use super::{Files, Found};
 use crate::cache::names::Target;
 use crate::error::Error;
 use crate::ops::{DirEntry, DirPage};
 use crate::session::Credential;
-use crate::walk::Walk;
 
 /// Bytes of names and cookies, and of everything, requested with each call.
 pub(super) const DIR_COUNT: u32 = 32 << 10;
@@ -32,6 +32,10 @@ pub(super) const LISTED_BYTES_MAX: u64 = 16 << 10;
 /// may have called rewinddir(3), and gets what is there then.
 const READS_WITHIN: Nanos = Nanos::from_secs(1);
 
+/// How often a directory is read from its beginning for one page, of a server that gives up cookies
+/// while it is (guess).
+const AGAIN_MAX: u32 = 8;
+
 /// Reads a directory; see the module's head.
 #[derive(Debug)]
 pub struct Listing {
@@ -39,8 +43,8 @@ pub struct Listing {
     who: Credential,
     dir: FileHandle,
     has_plus: AtomicBool,
-    /// Guards the verifier of the last page, and how the pages have followed each other.
-    progress: Mutex<([u8; 8], Walk)>,
+    /// Guards how far it has come.
+    progress: Mutex<Progress>,
     /// Guards what was listed from the beginning on, for the local disk.
     heard: Mutex<Option<Heard>>,
     /// Guards the first page, which came with the open.
@@ -71,7 +75,7 @@ impl Files {
             who: who.clone(),
             dir,
             has_plus: AtomicBool::new(true),
-            progress: Mutex::default(),
+            progress: Mutex::new(Progress::new()),
             heard: Mutex::default(),
             first: Mutex::default(),
         }
@@ -165,25 +169,43 @@ impl Listing {
         is_new.then_some(page)
     }
 
+    /// Behind a cookie that the server no longer knows it begins again, for what is not returned
+    /// yet.
     async fn ask_page(&self, cookie: u64) -> Result<DirPage, Error> {
-        let verifier = if cookie == 0 { [0; 8] } else { self.progress.lock().0 };
-        let known = self.files.known_page(&self.who, &self.dir, cookie).await;
-        let page = match known {
+        if cookie == 0 {
+            *self.progress.lock() = Progress::new();
+        }
+        let (mut follows, mut beginnings) = (cookie, 0);
+        loop {
+            let page = match self.page_behind(follows).await {
+                Err(error) if follows != 0 && is_unknown(&error) && beginnings < AGAIN_MAX => {
+                    beginnings += 1;
+                    follows = 0;
+                    self.progress.lock().begins_again(cookie);
+                    continue;
+                }
+                page => page?,
+            };
+            let last = page.entries.last().map(|entry| entry.cookie);
+            let rest = self.progress.lock().came(follows, page);
+            let rest = rest.map_err(|what| self.files.session().nonsense("READDIR", what))?;
+            match (rest, last) {
+                (None, _) => {
+                    return Err(self.files.known_status("READDIR", NfsStat3::BadCookie));
+                }
+                // All of it was returned before.
+                (Some(rest), Some(last)) if rest.entries.is_empty() && !rest.eof => follows = last,
+                (Some(rest), _) => return Ok(rest),
+            }
+        }
+    }
+
+    async fn page_behind(&self, cookie: u64) -> Result<DirPage, Error> {
+        let verifier = if cookie == 0 { [0; 8] } else { self.progress.lock().verifier };
+        match self.files.known_page(&self.who, &self.dir, cookie).await {
             Some(known) => Ok(known),
             None => self.ask(cookie, verifier).await,
-        };
-        let page = match page {
-            // The directory has changed and the server minds: it is called again all the same.
-            Err(error) if error.status() == Some(NfsStat3::BadCookie) && verifier != [0; 8] => {
-                self.ask(cookie, [0; 8]).await
-            }
-            page => page,
-        }?;
-        let (verifier, walk) = &mut *self.progress.lock();
-        *verifier = page.cookieverf;
-        let session = &self.files.inner.session;
-        walk.page(cookie, &page).map_err(|what| session.nonsense("READDIR", what))?;
-        Ok(page)
+        }
     }
 
     async fn ask(&self, cookie: u64, verifier: [u8; 8]) -> Result<DirPage, Error> {
@@ -249,4 +271,9 @@ impl Listing {
             false => *heard = Some(whole),
         }
     }
+}
+
+/// Whether the server does not know a cookie any more.
+fn is_unknown(error: &Error) -> bool {
+    error.status() == Some(NfsStat3::BadCookie)
 }
