@@ -9,6 +9,7 @@ mod locks;
 mod looked_up;
 mod removals;
 mod replaced;
+mod times;
 mod unheard;
 
 use std::sync::Arc;
