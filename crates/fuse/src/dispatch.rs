@@ -144,6 +144,7 @@ fn abandoned(operation: &Operation<'_>) -> Abandoned {
         | Operation::Readlink
         | Operation::Read { .. }
         | Operation::Statfs
+        | Operation::Opendir { .. }
         | Operation::Readdir { .. }
         | Operation::Access { .. } => Abandoned::Dropped,
         Operation::Setlk { may_wait: true, .. } => Abandoned::AtOnce,

@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use wire::nfs3::FileHandle;
 
 use crate::abi::answer::Body;
-use crate::again::{Again, Why};
+use crate::again::{Again, Come, Why};
 use crate::caller;
 use crate::device::Device;
 
@@ -51,12 +51,14 @@ pub(crate) struct Reply {
     caller: Option<(Arc<Again>, u32)>,
     /// The caller comes again, and this is on the way.
     is_on_the_way: bool,
+    /// Or it has come.
+    _come: Option<Come>,
 }
 
 impl Reply {
     pub(crate) fn new(device: &Arc<Device>, unique: u64) -> Self {
         let (device, answered) = (Arc::clone(device), Arc::default());
-        Self { device, unique, answered, caller: None, is_on_the_way: false }
+        Self { device, unique, answered, caller: None, is_on_the_way: false, _come: None }
     }
 
     /// A thread waits for it, which comes again after a stale handle.
@@ -68,6 +70,12 @@ impl Reply {
     /// The same, where the thread is on its way again, to the call that got a stale handle.
     pub(crate) fn on_the_way(mut self) -> Self {
         self.is_on_the_way = true;
+        self
+    }
+
+    /// The same, where the thread has come.
+    pub(crate) fn arrived(mut self, come: Come) -> Self {
+        self._come = Some(come);
         self
     }
 

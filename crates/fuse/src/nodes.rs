@@ -55,6 +55,9 @@ pub(crate) struct Node {
     pub(crate) mtime: Option<NfsTime>,
     /// The one that the kernel believes in, where it keeps times for itself.
     pub(crate) kernel_mtime: NfsTime,
+    /// The kernel has written data back since it sent a time, or a program set one. Data of the
+    /// tick of its clock that its time is of it sends without a time.
+    pub(crate) owes_time: bool,
     /// The last change of a name of the file, and of all names when the kernel has sent its time.
     name_change: u64,
     time_sent: u64,
@@ -348,6 +351,7 @@ impl Node {
             size: named.size,
             mtime: None,
             kernel_mtime: named.mtime,
+            owes_time: false,
             name_change: 0,
             time_sent: 0,
             opens: 0,

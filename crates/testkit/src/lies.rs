@@ -21,6 +21,8 @@ pub enum Lie {
     EmptyPages,
     /// The same names behind ever new cookies.
     SameNames,
+    /// Cookies of a listing are given up on its way, and the names have another order then.
+    CookiesMove,
     /// FSINFO offers no READ.
     NoRtmax,
     /// FSINFO offers no WRITE.
@@ -48,11 +50,12 @@ pub enum Lie {
 }
 
 impl Lie {
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::CookiesRepeat,
         Self::OneCookie,
         Self::EmptyPages,
         Self::SameNames,
+        Self::CookiesMove,
         Self::NoRtmax,
         Self::NoWtmax,
         Self::NoDtpref,
@@ -188,6 +191,17 @@ impl Liar {
         self.replies.fetch_add(1, Ordering::Relaxed).to_be_bytes()
     }
 
+    /// Three of 12 names, while the cookie is good: for three calls, then for five each.
+    fn moved(&self, cookie: u64) -> Option<Vec<(String, u64)>> {
+        let generation = (self.replies.fetch_add(1, Ordering::Relaxed) + 2) / 5;
+        let begun = if cookie == 0 { generation * 100 } else { cookie };
+        let is_even = generation.is_multiple_of(2);
+        let place = |cookie: u64| if is_even { cookie } else { 13 - cookie };
+        let page = (begun % 100 + 1..).take(3).filter(|at| *at <= 12);
+        let name = |at| (format!("name-{}", place(at)), generation * 100 + at);
+        (begun / 100 == generation).then(|| page.map(name).collect())
+    }
+
     /// The page behind `cookie`.
     fn listing(&self, cookie: u64, plus: bool) -> Option<Vec<u8>> {
         let page: Vec<(String, u64)> = match self.lie {
@@ -200,9 +214,18 @@ impl Liar {
             Lie::SameNames => {
                 (1..4).map(|number| (format!("name-{number}"), cookie + number)).collect()
             }
+            Lie::CookiesMove => match self.moved(cookie) {
+                Some(page) => page,
+                None if plus => {
+                    return Some(readdirplus::Reply::Err(NfsStat3::BadCookie.into()).to_bytes());
+                }
+                None => return Some(readdir::Reply::Err(NfsStat3::BadCookie.into()).to_bytes()),
+            },
             _ => return None,
         };
-        let (dir_attributes, cookieverf, eof) = (None, [0; 8], false);
+        let eof =
+            self.lie == Lie::CookiesMove && page.last().is_some_and(|last| last.1 % 100 == 12);
+        let (dir_attributes, cookieverf) = (None, [0; 8]);
         Some(if plus {
             let entries: List<_> = page
                 .iter()

@@ -251,7 +251,7 @@ impl Attributes {
             return;
         }
         let state = WccAttr::from(attributes);
-        known.is_moved |= known.is_before(self.renamed);
+        known.may_be_renamed(self.renamed);
         // While calls of ours are under way a state that we do not know may be theirs. Whoever
         // opens the file is promised more, and it costs no more than what is cached.
         let in_progress = reply.is_dirty || known.changing > 0 && !reply.is_open;
@@ -343,7 +343,7 @@ impl Attributes {
             }
             return;
         };
-        known.is_moved |= known.is_before(self.renamed);
+        known.may_be_renamed(self.renamed);
         let is_excused = !known.is_dir();
         let span = Span { sent: reply.sent, answered: reply.now, is_excused };
         match &wcc.before {
@@ -449,6 +449,15 @@ impl File {
     /// Whether nothing has been learned of it since.
     fn is_before(&self, time: Option<Instant>) -> bool {
         time.is_some_and(|time| self.received <= time)
+    }
+
+    /// We have moved or taken a name then, of whichever file. One that is open was so then: an open
+    /// learns something of it.
+    fn may_be_renamed(&mut self, then: Option<Instant>) {
+        if self.is_before(then) {
+            self.is_moved = true;
+            self.is_moved_open |= self.pins > 0;
+        }
     }
 
     fn is_dir(&self) -> bool {
@@ -637,6 +646,24 @@ pub(super) mod tests {
         attributes.expire(&file());
         attributes.observe(&file(), &Fattr3 { size: 4097, ..state(4) }, opened(50, 60));
         assert_ne!(attributes.version(&file()), version);
+    }
+
+    /// The same where it was not known of which file the name was (version 2).
+    #[test]
+    fn what_we_may_have_renamed_while_it_was_open_is_what_it_was() {
+        let at = |nseconds| NfsTime { nseconds, ..second(5) };
+        let state = |ctime| Fattr3 { ctime: at(ctime), ..Fattr3::of_file(4096, at(1)) };
+        for is_open in [true, false] {
+            let mut attributes = Attributes::new(Times::default(), 10);
+            attributes.observe(&file(), &state(1), reply(0, 1));
+            let version = attributes.version(&file());
+            if is_open {
+                attributes.pin(&file());
+            }
+            attributes.expire_renamed(Instant::from_nanos(5));
+            attributes.observe(&file(), &state(2), reply(10, 20));
+            assert_eq!(attributes.version(&file()) == version, is_open);
+        }
     }
 
     /// Which looks at one state, so many seconds after each other, take others to have been there.

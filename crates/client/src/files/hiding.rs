@@ -41,15 +41,16 @@ impl Drop for Removal<'_> {
 }
 
 /// An open that is under way. To be ended, or what is hidden goes a little later.
-pub(super) struct Opening<'f> {
-    files: &'f Files,
+#[derive(Debug)]
+pub struct Opening {
+    files: Files,
     file: FileHandle,
     is_over: bool,
 }
 
-impl Opening<'_> {
+impl Opening {
     /// The file is open, or is not to be.
-    pub(super) async fn end(mut self) {
+    pub async fn end(mut self) {
         let hidden = self.over();
         self.files.unhide_of(self.file, hidden).await;
     }
@@ -62,7 +63,7 @@ impl Opening<'_> {
     }
 }
 
-impl Drop for Opening<'_> {
+impl Drop for Opening {
     fn drop(&mut self) {
         let (hidden, files, file) = (self.over(), self.files.clone(), self.file);
         if !hidden.is_empty() {
@@ -90,9 +91,9 @@ impl Drop for Leave<'_> {
 impl Files {
     /// Begins an open: from now on the file keeps a name. Waits for calls that take one from it, or
     /// from whatever file, and have begun before.
-    pub(super) async fn opening(&self, file: FileHandle) -> Opening<'_> {
+    pub(super) async fn opening(&self, file: FileHandle) -> Opening {
         let before = self.inner.state.lock().busy.begin_opening(&file);
-        let opening = Opening { files: self, file, is_over: false };
+        let opening = Opening { files: self.clone(), file, is_over: false };
         loop {
             let mut removed = pin!(self.inner.removed.notified());
             removed.as_mut().enable();

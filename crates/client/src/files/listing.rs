@@ -7,18 +7,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use cache::catalog::ENTRIES_MAX;
 use parking_lot::Mutex;
+use perf::units::{Instant, Nanos};
 use wire::nfs3::{FileHandle, NfsStat3};
 
 use super::absent::is_listed;
 use super::joint::Question;
 use super::names::NamesThen;
 use super::options::Mistake;
+use super::progress::Progress;
 use super::{Files, Found};
 use crate::cache::names::Target;
 use crate::error::Error;
 use crate::ops::{DirEntry, DirPage};
 use crate::session::Credential;
-use crate::walk::Walk;
 
 /// Bytes of names and cookies, and of everything, requested with each call.
 pub(super) const DIR_COUNT: u32 = 32 << 10;
@@ -27,6 +28,14 @@ pub(super) const MAX_COUNT: u32 = 256 << 10;
 /// A directory of more bytes is not listed for the sake of a few names: some hundred entries.
 pub(super) const LISTED_BYTES_MAX: u64 = 16 << 10;
 
+/// Whoever opens a directory to list it reads the first page at once (guess). One who comes later
+/// may have called rewinddir(3), and gets what is there then.
+const READS_WITHIN: Nanos = Nanos::from_secs(1);
+
+/// How often a directory is read from its beginning for one page, of a server that gives up cookies
+/// while it is (guess).
+const AGAIN_MAX: u32 = 8;
+
 /// Reads a directory; see the module's head.
 #[derive(Debug)]
 pub struct Listing {
@@ -34,10 +43,20 @@ pub struct Listing {
     who: Credential,
     dir: FileHandle,
     has_plus: AtomicBool,
-    /// Guards the verifier of the last page, and how the pages have followed each other.
-    progress: Mutex<([u8; 8], Walk)>,
+    /// Guards how far it has come.
+    progress: Mutex<Progress>,
     /// Guards what was listed from the beginning on, for the local disk.
     heard: Mutex<Option<Heard>>,
+    /// Guards the first page, which came with the open.
+    first: Mutex<Option<First>>,
+}
+
+/// A page that waits for its reader; `renames` counts our own changes of names.
+#[derive(Debug)]
+struct First {
+    page: DirPage,
+    renames: u64,
+    at: Instant,
 }
 
 /// Pages that have followed each other while nobody has changed the directory.
@@ -56,8 +75,9 @@ impl Files {
             who: who.clone(),
             dir,
             has_plus: AtomicBool::new(true),
-            progress: Mutex::default(),
+            progress: Mutex::new(Progress::new()),
             heard: Mutex::default(),
+            first: Mutex::default(),
         }
     }
 
@@ -113,29 +133,79 @@ impl Listing {
         self.dir
     }
 
+    /// A program opens the directory. The server is called, so that one which another client has
+    /// removed is a stale handle here, and not when it is read: only an open looks the name up
+    /// again. For whoever `lists` it that call is the first page.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub async fn open(&self, lists: bool) -> Result<(), Error> {
+        if lists {
+            let renames = self.files.names_now(&self.dir).renames;
+            let page = self.ask_page(0).await?;
+            *self.first.lock() = Some(First { page, renames, at: self.files.now() });
+        } else if self.files.inner.options.close_to_open {
+            self.files.ask_attributes(&self.who, self.dir).await?;
+        }
+        Ok(())
+    }
+
     /// The entries that follow `cookie`, which is that of an entry or 0.
     ///
     /// # Errors
     /// As the server says; [`Error::Nonsense`] when the listing does not get anywhere.
     pub async fn page(&self, cookie: u64) -> Result<DirPage, Error> {
-        let verifier = if cookie == 0 { [0; 8] } else { self.progress.lock().0 };
-        let known = self.files.known_page(&self.who, &self.dir, cookie).await;
-        let page = match known {
+        match self.first_page().filter(|_| cookie == 0) {
+            Some(page) => Ok(page),
+            None => self.ask_page(cookie).await,
+        }
+    }
+
+    /// The page that came with the open, once, if names of ours were not changed since.
+    fn first_page(&self) -> Option<DirPage> {
+        let First { page, renames, at } = self.first.lock().take()?;
+        let is_new = self.files.now().since(at) < READS_WITHIN
+            && self.files.names_now(&self.dir).renames == renames;
+        is_new.then_some(page)
+    }
+
+    /// Behind a cookie that the server no longer knows it begins again, for what is not returned
+    /// yet.
+    async fn ask_page(&self, cookie: u64) -> Result<DirPage, Error> {
+        if cookie == 0 {
+            *self.progress.lock() = Progress::new();
+        }
+        let (mut follows, mut beginnings) = (cookie, 0);
+        loop {
+            let page = match self.page_behind(follows).await {
+                Err(error) if follows != 0 && is_unknown(&error) && beginnings < AGAIN_MAX => {
+                    beginnings += 1;
+                    follows = 0;
+                    self.progress.lock().begins_again(cookie);
+                    continue;
+                }
+                page => page?,
+            };
+            let last = page.entries.last().map(|entry| entry.cookie);
+            let rest = self.progress.lock().came(follows, page);
+            let rest = rest.map_err(|what| self.files.session().nonsense("READDIR", what))?;
+            match (rest, last) {
+                (None, _) => {
+                    return Err(self.files.known_status("READDIR", NfsStat3::BadCookie));
+                }
+                // All of it was returned before.
+                (Some(rest), Some(last)) if rest.entries.is_empty() && !rest.eof => follows = last,
+                (Some(rest), _) => return Ok(rest),
+            }
+        }
+    }
+
+    async fn page_behind(&self, cookie: u64) -> Result<DirPage, Error> {
+        let verifier = if cookie == 0 { [0; 8] } else { self.progress.lock().verifier };
+        match self.files.known_page(&self.who, &self.dir, cookie).await {
             Some(known) => Ok(known),
             None => self.ask(cookie, verifier).await,
-        };
-        let page = match page {
-            // The directory has changed and the server minds: it is called again all the same.
-            Err(error) if error.status() == Some(NfsStat3::BadCookie) && verifier != [0; 8] => {
-                self.ask(cookie, [0; 8]).await
-            }
-            page => page,
-        }?;
-        let (verifier, walk) = &mut *self.progress.lock();
-        *verifier = page.cookieverf;
-        let session = &self.files.inner.session;
-        walk.page(cookie, &page).map_err(|what| session.nonsense("READDIR", what))?;
-        Ok(page)
+        }
     }
 
     async fn ask(&self, cookie: u64, verifier: [u8; 8]) -> Result<DirPage, Error> {
@@ -201,4 +271,9 @@ impl Listing {
             false => *heard = Some(whole),
         }
     }
+}
+
+/// Whether the server does not know a cookie any more.
+fn is_unknown(error: &Error) -> bool {
+    error.status() == Some(NfsStat3::BadCookie)
 }

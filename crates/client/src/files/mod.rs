@@ -7,7 +7,7 @@
 //!
 //! - [`names`]: lookups; [`naming`]: everything that changes a directory.
 //! - [`open`]: files that are open: reading, writing, flushing.
-//! - [`listing`]: directories, a page at a time.
+//! - [`listing`]: directories, a page at a time; `progress`: how far one has come.
 //! - `read`: reading, with what was fetched ahead.
 //! - [`first`]: small files that are opened by reading them.
 //! - `absent`: names that cannot be there.
@@ -38,6 +38,7 @@ pub mod naming;
 pub mod open;
 mod options;
 mod own;
+mod progress;
 mod read;
 mod recall;
 mod searching;
@@ -54,6 +55,7 @@ use tokio::sync::Notify;
 use wire::nfs3::{Fattr3, FileHandle, PostOpAttr, WccData};
 
 use self::drafts::Drafts;
+pub use self::hiding::Opening;
 pub use self::options::{Mistake, Options};
 use crate::cache::attributes::{Attributes, ReplyContext, Version, at_least_one};
 use crate::cache::moved::Moved;

@@ -5,12 +5,16 @@ use wire::nfs3::{FType, FileHandle, NfsStat3};
 
 use super::joint::Question;
 use super::options::Mistake;
-use super::{Acting, Files, Found};
+use super::{Acting, Files, Found, Opening};
 use crate::cache::attributes::Version;
 use crate::cache::names::Target;
 use crate::cache::state::{At, token};
 use crate::error::Error;
 use crate::session::Credential;
+
+/// How often a name is looked up for an open that may not fail again, while programs here change
+/// names (guess).
+const AGAIN_TRIES_MAX: u32 = 8;
 
 /// When a name was requested, in terms of what may make the answer old.
 #[derive(Clone, Copy, Debug)]
@@ -34,13 +38,44 @@ impl Files {
         self.lookup_unless(who, (dir, name), |_| false).await
     }
 
-    /// As [`Files::lookup`], by a caller that was refused the file that the name has led to: what
-    /// is known here tells where it leads now only if that is the same file, or a directory. Who
-    /// has put another file there may have done so again.
+    /// As [`Files::lookup`], on the way to a file that the caller could not open: it was `refused`,
+    /// or a handle was stale. What a program here does to the name from now on leaves the file one
+    /// that can be opened, until the opening is dropped.
     ///
     /// # Errors
     /// As the server says.
-    pub async fn lookup_past(
+    pub async fn lookup_again(
+        &self,
+        who: &Credential,
+        (dir, name): (FileHandle, &[u8]),
+        refused: Option<FileHandle>,
+    ) -> Result<(Found, Option<Opening>), Error> {
+        let mut tries = 0;
+        loop {
+            let before = self.names_now(&dir).renames;
+            let found = match refused {
+                Some(file) => self.lookup_past(who, (dir, name), file).await?,
+                None => self.lookup_anew(who, dir, name).await?,
+            };
+            if found.attributes.ftype != FType::Reg {
+                return Ok((found, None));
+            }
+            let opening = self.opening(found.handle).await;
+            // A call of ours may have taken the name from the file before that.
+            let is_sure = self.names_now(&dir).renames == before
+                || self.find(&dir, name) == Some(Target::File(found.handle));
+            tries += 1;
+            if is_sure || tries == AGAIN_TRIES_MAX {
+                return Ok((found, Some(opening)));
+            }
+            opening.end().await;
+        }
+    }
+
+    /// As [`Files::lookup`], by a caller that was refused the file that the name has led to: what
+    /// is known here tells where it leads now only if that is the same file, or a directory. Who
+    /// has put another file there may have done so again.
+    async fn lookup_past(
         &self,
         who: &Credential,
         (dir, name): (FileHandle, &[u8]),
@@ -124,10 +159,7 @@ impl Files {
     }
 
     /// As [`Files::lookup`], of the server, whatever is known here: that has led to a stale handle.
-    ///
-    /// # Errors
-    /// As the server says.
-    pub async fn lookup_anew(
+    async fn lookup_anew(
         &self,
         who: &Credential,
         dir: FileHandle,

@@ -106,7 +106,10 @@ pub(crate) enum Operation<'a> {
         may_wait: bool,
     },
     Init(Init),
-    Opendir,
+    Opendir {
+        /// By opendir(3) or fts(3), to list it: these open with O_NONBLOCK (glibc), others rarely.
+        lists: bool,
+    },
     Readdir {
         dir: u64,
         offset: u64,
@@ -277,7 +280,7 @@ fn operation<'a>(header: &Header, mut r: Reader<'a>) -> Result<Operation<'a>, Ma
             Operation::Flush { file, owner: r.u64()? }
         }
         26 => Operation::Init(r.init()?),
-        27 => Operation::Opendir,
+        27 => Operation::Opendir { lists: r.u32()? & O_NONBLOCK != 0 },
         28 | 44 => {
             let (dir, offset, size) = (r.u64()?, r.u64()?, r.u32()?);
             Operation::Readdir { dir, offset, size, is_plus: header.opcode == 44 }
@@ -316,7 +319,8 @@ const KILL_SETID: u32 = 1 << 2;
 
 /// Of open(2).
 pub(crate) const O_APPEND: u32 = 0o2000;
-/// It differs from one architecture to the next.
+/// They differ from one architecture to the next.
+const O_NONBLOCK: u32 = rustix::fs::OFlags::NONBLOCK.bits();
 const O_DIRECT: u32 = rustix::fs::OFlags::DIRECT.bits();
 
 struct Reader<'a>(&'a [u8]);

@@ -72,7 +72,7 @@ impl FileSystem {
                 node.size = new.size.unwrap_or(node.size);
                 node.kernel_mtime = kernel_mtime(&setattr).unwrap_or(node.kernel_mtime);
                 if sets_time {
-                    node.mtime = None;
+                    (node.mtime, node.owes_time) = (None, false);
                 }
             }
             if self.writes_back && is_out_of_range(&setattr) {
@@ -111,6 +111,7 @@ impl FileSystem {
         let is_of_writes = setattr.file.is_some() || new.size.is_some();
         if is_of_writes {
             node.mtime = (node.opens > 0).then_some(time);
+            node.owes_time = false;
         }
         if is_of_writes || is_known && is_own {
             new.mtime = SetTime::DontChange;

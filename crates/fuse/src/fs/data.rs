@@ -386,7 +386,7 @@ impl FileSystem {
         if from == From::Cache {
             self.written_back.fetch_add(1, Ordering::Relaxed);
             if let Some(node) = nodes.find_mut(node) {
-                node.wrote_pages = true;
+                (node.wrote_pages, node.owes_time) = (true, self.writes_back);
             }
         }
         nodes.wrote(node, end)
@@ -432,10 +432,14 @@ impl FileSystem {
         reply.done();
     }
 
-    /// The time that the kernel has given a file that is being made is set with the rest.
+    /// The time that the kernel has given a file is to be set, that of a file that is being made
+    /// with the rest. Of what it has written back it has sent the time before, or has had it.
     fn join_time(&self, file: &OpenFile) {
         let mut nodes = self.nodes.lock();
         if let Some(node) = nodes.find_mut(file.node) {
+            if std::mem::take(&mut node.owes_time) {
+                node.mtime.get_or_insert(node.kernel_mtime);
+            }
             node.mtime.take_if(|time| file.open.set_time_later(*time));
         }
     }

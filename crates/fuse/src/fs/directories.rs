@@ -19,10 +19,16 @@ use crate::inflight::Reply;
 use crate::opens::OpenDir;
 
 impl FileSystem {
-    pub(super) async fn opendir(&self, who: Credential, node: u64, reply: Reply) {
-        match self.file(node) {
-            Ok(dir) => {
-                let listing = self.files.listing(&who, dir);
+    /// A stale handle is refused here: the kernel looks the name up again, which it does not do
+    /// where it reads what it has opened.
+    pub(super) async fn opendir(&self, who: Credential, node: u64, lists: bool, reply: Reply) {
+        let result = async {
+            let listing = self.files.listing(&who, self.file(node)?);
+            listing.open(lists).await.map_err(errno)?;
+            Ok(listing)
+        };
+        match result.await {
+            Ok(listing) => {
                 let dir = OpenDir { listing, page: tokio::sync::Mutex::new(None) };
                 let number = self.opens.add_dir(dir);
                 if !reply.body(&answer::open(number, 0)) {

@@ -179,12 +179,13 @@ impl FileSystem {
                 | Operation::Getattr { .. }
                 | Operation::Access { .. }
         );
-        let comes_again = !is_on_the_way && self.again.has_come(header.pid);
-        let reply = match expected {
+        let come = (!is_on_the_way).then(|| self.again.has_come(header.pid)).flatten();
+        let comes_again = come.is_some();
+        let reply = match (come, expected) {
             // There is no third time.
-            Some(_) if comes_again => reply,
-            Some(_) => reply.to(&self.again, header.pid).on_the_way(),
-            None => reply.to(&self.again, header.pid),
+            (Some(come), _) => reply.arrived(come),
+            (None, Some(_)) => reply.to(&self.again, header.pid).on_the_way(),
+            (None, None) => reply.to(&self.again, header.pid),
         };
         Some(match operation {
             Operation::Lookup { name } => {
@@ -211,7 +212,9 @@ impl FileSystem {
                 let name = name.to_vec();
                 Box::pin(async move { this.create(who, node, name, mode, flags, reply).await })
             }
-            Operation::Opendir => Box::pin(async move { this.opendir(who, node, reply).await }),
+            Operation::Opendir { lists } => {
+                Box::pin(async move { this.opendir(who, node, lists, reply).await })
+            }
             naming => return self.begin_naming(who, node, naming, reply),
         })
     }

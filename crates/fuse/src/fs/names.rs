@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use client::cache::attributes::Version;
 use client::cache::names::Target;
+use client::error::Error;
 use client::files::Found;
 use client::session::Credential;
 use perf::units::Instant;
@@ -41,8 +42,7 @@ impl FileSystem {
             let dir = self.named_in(dir, &name)?;
             let found = match again {
                 None => self.files.lookup(&who, dir, &name).await,
-                Some(Why::Stale) => self.files.lookup_anew(&who, dir, &name).await,
-                Some(Why::Refused(file)) => self.files.lookup_past(&who, (dir, &name), file).await,
+                Some(why) => self.look_up_again(&who, (dir, &name), (why, thread)).await,
             };
             match found.map_err(errno) {
                 Ok(found) => Ok((dir, Some(self.settled(&who, found).await?))),
@@ -72,6 +72,24 @@ impl FileSystem {
             }
             Err(errno) => reply.error(errno),
         }
+    }
+
+    /// What a thread that comes again finds, it is to find when it opens it, too.
+    async fn look_up_again(
+        &self,
+        who: &Credential,
+        name: (FileHandle, &[u8]),
+        (why, thread): (Why, u32),
+    ) -> Result<Found, Error> {
+        let refused = match why {
+            Why::Stale => None,
+            Why::Refused(file) => Some(file),
+        };
+        let (found, opening) = self.files.lookup_again(who, name, refused).await?;
+        if let Some(opening) = opening {
+            self.again.found(thread, opening);
+        }
+        Ok(found)
     }
 
     /// Whether all of a file is on the local disk, as an answer.

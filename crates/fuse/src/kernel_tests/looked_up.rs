@@ -5,11 +5,6 @@ use cache::{Cache, Geometry, Limits};
 
 use super::*;
 
-/// Calls that were made.
-fn calls(scene: &Scene) -> u64 {
-    scene.files.session().rpc().counters().procedures.iter().map(|one| one.ops).sum()
-}
-
 fn served_with_a_disk(test: impl FnOnce(&Kernel, &Scene) + Send + 'static) {
     let (geometry, limits) = (Geometry::of_reads_of(1 << 16), Limits::default());
     let disk = Cache::in_memory(Memory::default(), geometry, limits);

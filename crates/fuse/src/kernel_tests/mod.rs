@@ -3,10 +3,13 @@
 
 mod appends;
 mod changes;
+mod directories;
 mod errors;
 mod locks;
 mod looked_up;
 mod removals;
+mod replaced;
+mod times;
 mod unheard;
 
 use std::sync::Arc;
@@ -58,6 +61,13 @@ impl Kernel {
     fn ask_as(&self, unique: u64, opcode: u32, node: u64, body: &[u8]) {
         let mut request = request(opcode, node, body);
         request[8..16].copy_from_slice(&unique.to_ne_bytes());
+        send(&self.0, &request, SendFlags::empty()).unwrap();
+    }
+
+    /// The same by another thread.
+    fn ask_by(&self, thread: u32, opcode: u32, node: u64, body: &[u8]) {
+        let mut request = request(opcode, node, body);
+        request[32..36].copy_from_slice(&thread.to_ne_bytes());
         send(&self.0, &request, SendFlags::empty()).unwrap();
     }
 
@@ -203,7 +213,10 @@ const LOOKUP: u32 = 1;
 const FORGET: u32 = 2;
 const GETATTR: u32 = 3;
 const SETATTR: u32 = 4;
+const MKDIR: u32 = 9;
 const UNLINK: u32 = 10;
+const RMDIR: u32 = 11;
+const RENAME: u32 = 12;
 const LINK: u32 = 13;
 const OPEN: u32 = 14;
 const RELEASE: u32 = 18;
@@ -241,6 +254,13 @@ impl Kernel {
         (u64_at(&created, 0), u64_at(&created, 128))
     }
 
+    /// Makes a directory: its node.
+    fn mkdir(&self, name: &[u8]) -> u64 {
+        let head = [0o755, 0].into_iter().flat_map(u32::to_ne_bytes);
+        self.ask(MKDIR, 1, &head.chain(name.iter().copied()).chain([0]).collect::<Vec<u8>>());
+        u64_at(&self.answer(), 0)
+    }
+
     fn ask_create(&self, flags: u32) {
         // O_RDWR and more, a mode, no mask; and the name.
         let head = [2 | flags, 0o100_644, 0, 0].into_iter().flat_map(u32::to_ne_bytes);
@@ -261,7 +281,7 @@ impl Kernel {
 
     fn release(&self, (node, file): (u64, u64)) {
         self.ask(RELEASE, node, &parts(&[file, 0, 0]));
-        self.answer();
+        assert_eq!(self.ended(7).0, 0);
     }
 }
 
@@ -299,6 +319,11 @@ fn interrupted(scene: &Scene, opcode: u32, node: u64, body: &[u8]) {
     Inflight::mark(&reply).store(true, Ordering::Release);
     let request = Incoming { header, operation, data: Bytes::new() };
     scene.runtime.block_on(scene.system.begin(request, reply).unwrap());
+}
+
+/// Calls that were made.
+fn calls(scene: &Scene) -> u64 {
+    scene.files.session().rpc().counters().procedures.iter().map(|one| one.ops).sum()
 }
 
 /// What the server has, as another client sees it.

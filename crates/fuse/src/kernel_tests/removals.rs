@@ -2,15 +2,9 @@
 
 use super::*;
 
-const MKDIR: u32 = 9;
-const UNLINK: u32 = 10;
-const RMDIR: u32 = 11;
-
 /// A directory of the kernel's, by its node, and a file of it that is open.
 fn made(kernel: &Kernel) -> (u64, (u64, u64)) {
-    let head = [0o755, 0].into_iter().flat_map(u32::to_ne_bytes);
-    kernel.ask(MKDIR, 1, &head.chain(*b"dir\0").collect::<Vec<u8>>());
-    let dir = u64_at(&kernel.answer(), 0);
+    let dir = kernel.mkdir(b"dir");
     let head = [2, 0o100_644, 0, 0].into_iter().flat_map(u32::to_ne_bytes);
     kernel.ask(CREATE, dir, &head.chain(*b"file\0").collect::<Vec<u8>>());
     let created = kernel.answer();

@@ -584,6 +584,35 @@ fn a_page_that_comes_late_is_not_remembered_of_a_directory_of_which_nothing_was_
     });
 }
 
+/// The LOOKUP is answered with the file of before.
+#[test]
+fn a_name_that_we_rename_over_while_it_is_looked_up_again_leads_to_a_file_that_can_be_opened() {
+    world(async |clock, site| {
+        let late = |procedure| match procedure {
+            Procedure::Lookup => Nanos::from_secs(1),
+            _ => Nanos::ZERO,
+        };
+        let session = site.connect().await.unwrap().over(site.rpc_late(late));
+        let ours = Files::new(&clock, session, Options::default());
+        let (me, root) = (me(), ours.root());
+        for name in [b"f", b"g"] {
+            ours.create(&me, root, name, Sattr3::default(), true).await.unwrap();
+        }
+        let renamed = async {
+            clock.sleep(Nanos::from_millis(500)).await;
+            ours.rename(&me, (root, b"g"), (root, b"f")).await.unwrap();
+        };
+        let looked_up = ours.lookup_again(&me, (root, b"f"), None);
+        let (found, ()) = futures_util::future::join(looked_up, renamed).await;
+        let (found, opening) = found.unwrap();
+        ours.create(&me, root, b"h", Sattr3::default(), true).await.unwrap();
+        ours.rename(&me, (root, b"h"), (root, b"f")).await.unwrap();
+        let open = ours.open(&me, found.handle, READ).await.unwrap();
+        opening.unwrap().end().await;
+        open.close().await;
+    });
+}
+
 #[test]
 fn attributes_of_a_file_that_was_found_are_of_one_moment() {
     world(async |clock, site| {

@@ -103,6 +103,26 @@ fn a_listing_that_gets_nowhere_ends() {
 }
 
 #[test]
+fn a_listing_whose_cookies_are_given_up_has_every_name_once() {
+    world(async move |clock, site, _| {
+        let session = lied_to(&site, Lie::CookiesMove).await;
+        let files = Files::new(&clock, session, options());
+        let listing = files.listing(&me(), files.root());
+        let (mut cookie, mut names) = (0, Vec::new());
+        loop {
+            let page = listing.page(cookie).await.unwrap();
+            names.extend(page.entries.iter().map(|entry| entry.name.clone()));
+            cookie = page.entries.last().map_or(cookie, |last| last.cookie);
+            if page.eof {
+                break;
+            }
+        }
+        let order = [1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 11, 10];
+        assert_eq!(names, order.map(|number| format!("name-{number}").into_bytes()));
+    });
+}
+
+#[test]
 fn a_server_that_offers_no_transfers_is_no_server() {
     world(async |_, site, _| {
         for (lie, word) in [(Lie::NoRtmax, "rtmax"), (Lie::NoWtmax, "wtmax")] {

@@ -1,7 +1,8 @@
 //! Two mounts of one server: who opens a file sees what was closed before, on either.
 
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::process::Command;
 
@@ -76,6 +77,42 @@ fn who_opens_a_name_gets_the_file_that_another_mount_has_given_it_though_the_old
                 assert!(read == data, "{cache}, {round}: {had:?}, then {read:?}");
                 drop(held);
             }
+        });
+    }
+}
+
+#[test]
+fn a_directory_that_another_mount_has_removed_and_made_again_is_listed() {
+    let list = |dir| fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name());
+    for cache in ["writeback", "writethrough"] {
+        two(&["--kernel-cache", cache], |here, there| {
+            fs::create_dir(here.path("out")).unwrap();
+            let mut had = OsString::from("0");
+            fs::write(here.path("out").join(&had), b"data").unwrap();
+            for round in 1..5 {
+                assert!(list(there.path("out")).eq([had.clone()]), "{cache}, {round}");
+                let name = OsString::from(round.to_string());
+                if round % 2 == 0 {
+                    fs::create_dir(here.path("next")).unwrap();
+                    fs::write(here.path("next").join(&name), b"data").unwrap();
+                }
+                fs::remove_file(here.path("out").join(&had)).unwrap();
+                if round % 2 == 0 {
+                    fs::rename(here.path("next"), here.path("out")).unwrap();
+                } else {
+                    fs::remove_dir(here.path("out")).unwrap();
+                    fs::create_dir(here.path("out")).unwrap();
+                    fs::write(here.path("out").join(&name), b"data").unwrap();
+                }
+                had = name;
+            }
+            // Without a word of what it is for.
+            fs::remove_dir_all(here.path("out")).unwrap();
+            fs::create_dir(here.path("out")).unwrap();
+            File::open(there.path("out")).unwrap();
+            fs::remove_dir(here.path("out")).unwrap();
+            let why = fs::read_dir(there.path("out")).unwrap_err();
+            assert_eq!(why.kind(), io::ErrorKind::NotFound, "{cache}: {why}");
         });
     }
 }
