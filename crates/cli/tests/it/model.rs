@@ -334,6 +334,26 @@ fn a_simulated_rate_that_does_not_come_is_a_warning_and_nothing_measured_a_failu
 }
 
 #[test]
+fn clients_of_several_kinds_are_simulated_side_by_side_and_have_a_table() {
+    let files = Files::new();
+    let json = files.with("kinds.json", "");
+    let topology = files.with(
+        "kinds.toml",
+        "[[clients]]\ncount = 2\nlink = \"lan-1g\"\n[[clients]]\ncount = 2\nlink = \"wan-80ms\"\n\
+         [workload]\nmix = \"getattr\"\nfiles = \"64K\"\nwarm-up = \"100ms\"\ntime = \"200ms\"\n",
+    );
+    let text = run(["model", "simulate", &topology, "--json", &json]).stdout;
+    let rows = text.lines().filter(|line| line.starts_with("2 "));
+    let row = |link: &str| rows.clone().find(|row| row.ends_with(&format!("behind {link}")));
+    let near = row("lan-1g").unwrap_or_else(|| panic!("{text}"));
+    let cells: Vec<&str> = near.split_whitespace().collect();
+    assert_eq!((cells[0], &cells[1][..2], &cells[2][..2]), ("2", "90", "45"), "{text}");
+    assert!(row("wan-80ms").is_some_and(|row| row.contains("80.")), "{text}");
+    let json = std::fs::read_to_string(&json).unwrap();
+    assert!(json.contains("clients2/operations_per_s"), "{json}");
+}
+
+#[test]
 fn a_change_that_cannot_be_is_refused_with_its_limit() {
     let probe = "../../examples/probe.json";
     let refused = |args: &[&str], why: &str| {

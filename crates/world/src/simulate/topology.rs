@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use load::mix::{Arrivals, Mix};
+use net::shape::profile::Profile;
 use perf::model::disk;
+use perf::units::Nanos;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 use server::CommitMode;
@@ -327,7 +329,7 @@ impl Topology {
                 return whole("a sequential write has no workload.rate".to_owned());
             }
         }
-        if self.workload.time.nanos() == perf::units::Nanos::ZERO {
+        if self.workload.time.nanos() == Nanos::ZERO {
             return whole("workload.time is 0".to_owned());
         }
         Ok(())
@@ -335,6 +337,13 @@ impl Topology {
 
     pub fn clients_count(&self) -> usize {
         self.clients.iter().map(|clients| clients.count).fold(0, usize::saturating_add)
+    }
+
+    /// Of the longest link, without what its queue adds.
+    pub(super) fn round_trip_max(&self) -> Nanos {
+        let links = self.clients.iter().map(|clients| &clients.link.0);
+        let round_trip = |link: &Profile| link.there.link.latency + link.back.link.latency;
+        links.map(round_trip).max().unwrap_or_default()
     }
 
     pub(super) fn crashes(&self) -> bool {

@@ -1,6 +1,6 @@
 //! Topologies are read strictly, and run the same each time.
 
-use world::simulate::{Outcome, Topology, run};
+use world::simulate::{KindOutcome, Outcome, Topology, run};
 
 const SMALL: &str = r#"
 seed = 3
@@ -39,6 +39,49 @@ fn a_closed_loop_on_one_busy_processor_gets_what_it_has() {
     // In a closed loop N = X R.
     let mean = outcome.response_time.mean().as_secs_f64();
     assert!((mean * outcome.per_s / 6.0 - 1.0).abs() < 0.03, "{mean}");
+}
+
+#[test]
+fn clients_of_several_kinds_do_not_hold_each_other_up() {
+    let of = |outstanding: usize, links: &[&str]| {
+        let clients = |link: &&str| format!("[[clients]]\ncount = 2\nlink = \"{link}\"\n");
+        outcome(&format!(
+            "{}[workload]\nmix = \"getattr\"\noutstanding = {outstanding}\nwarm-up = \"200ms\"\n\
+             time = \"800ms\"\nfiles = \"64K\"\n",
+            links.iter().map(clients).collect::<String>()
+        ))
+    };
+    for outstanding in [1, 3] {
+        let (near, far) = (of(outstanding, &["lan-1g"]), of(outstanding, &["wan-80ms"]));
+        let both = of(outstanding, &["lan-1g", "wan-80ms"]);
+        for (kind, alone) in both.kinds.iter().zip([&near, &far]) {
+            assert!((kind.per_s / alone.per_s - 1.0).abs() < 0.02, "{kind:?} {}", alone.per_s);
+            // In a closed loop N = X R: none has more outstanding than was stated.
+            let found = kind.per_s * kind.response_mean.unwrap().as_secs_f64();
+            let stated = (2 * outstanding) as f64;
+            assert!((found / stated - 1.0).abs() < 0.03, "{found} of {stated}: {kind:?}");
+        }
+        let sum: f64 = both.kinds.iter().map(|kind| kind.per_s).sum();
+        assert!((sum / both.per_s - 1.0).abs() < 1e-9, "{sum} {both:?}");
+    }
+}
+
+#[test]
+fn each_kind_has_the_sessions_of_its_own_clients_on_several_servers() {
+    let clients = |count, link| format!("[[clients]]\ncount = {count}\nlink = \"{link}\"\n");
+    let workloads = ["mix = \"getattr\"", "write = \"64K\""];
+    for workload in workloads {
+        let outcome = outcome(&format!(
+            "[server]\ncount = 3\n{}{}[workload]\n{workload}\nwarm-up = \"100ms\"\n\
+             time = \"400ms\"\nfiles = \"1M\"\n",
+            clients(4, "lan-1g"),
+            clients(3, "wan-10ms")
+        ));
+        let [near, far] = &outcome.kinds[..] else { panic!("{outcome:?}") };
+        assert_eq!((near.clients, far.clients), (4, 3));
+        let ms = |kind: &KindOutcome| kind.response_mean.unwrap().as_millis_f64();
+        assert!(ms(near) < 2.0 && ms(far) > 10.0, "{workload}: {near:?} {far:?}");
+    }
 }
 
 #[test]
@@ -117,6 +160,19 @@ fn an_open_loop_offers_what_was_requested() {
         outcome(&SMALL.replace("\"getattr\"", "\"getattr\"\nrate = 2000\narrivals = \"fixed\""));
     assert!((1_990.0..2_010.0).contains(&open.per_s), "{}", open.per_s);
     assert!((0.19..0.21).contains(&open.servers[0].processor_utilization));
+}
+
+#[test]
+fn a_long_link_does_not_hold_the_rate_of_an_open_loop_up() {
+    let open = outcome(
+        "[[clients]]\ncount = 2\nlink = \"lan-1g\"\n[[clients]]\ncount = 2\nlink = \"wan-80ms\"\n\
+         [workload]\nmix = \"getattr\"\nrate = 8000\nfiles = \"64K\"\nwarm-up = \"200ms\"\n\
+         time = \"300ms\"\n",
+    );
+    // 2,000 at each far client make 160 on the way.
+    assert!(open.keeps_up && (open.per_s / 8_000.0 - 1.0).abs() < 0.05, "{}", open.per_s);
+    let [near, far] = [0, 1].map(|kind| open.kinds[kind].response_mean.unwrap().as_millis_f64());
+    assert!(near < 1.0 && (80.0..82.0).contains(&far), "{near} {far}");
 }
 
 #[test]

@@ -37,6 +37,11 @@ pub(super) fn json(simulated: &Simulated) -> String {
         record.metric(&format!("link/{name}/there_utilization_max"), *there, "1");
         record.metric(&format!("link/{name}/back_utilization_max"), *back, "1");
     }
+    for (number, kind) in (1..).zip(&outcome.kinds) {
+        record.metric(&format!("clients{number}/operations_per_s"), kind.per_s, "1/s");
+        let mean_us = kind.response_mean.map(Nanos::as_micros_f64);
+        record.metric_if_known(&format!("clients{number}/response_us"), mean_us, "us");
+    }
     record.metric("client/cpu_utilization_max", outcome.client.utilization, "1");
     response_times(&mut record, outcome);
     if let Some(why) = shortfall(simulated) {
