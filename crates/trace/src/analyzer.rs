@@ -275,6 +275,12 @@ fn tcp(
     }
     let before: usize = streams.iter().map(Stream::buffered).sum();
     if part.syn {
+        // Who has every reply does not retransmit: the same numbers are those of other calls.
+        if streams[1 - from].is_acknowledged()
+            && let Some(flow) = line.flows[from].and_then(|flow| rpc.flows.get_mut(flow))
+        {
+            flow.forget_answered();
+        }
         streams[from].begin(part.seq.wrapping_add(1));
         watches[from].sent(now, part.seq.wrapping_add(1));
     }
