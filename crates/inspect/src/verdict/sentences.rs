@@ -61,7 +61,8 @@ fn of(evidence: &Evidence) -> String {
     match (evidence.hosts, evidence.pairs) {
         (Some(hosts), pairs @ 2..) => {
             let (client, server) = (hosts.client(), hosts.server);
-            format!(" of {client} with {server}, the busiest of {pairs} pairs")
+            let which = if evidence.is_busiest { "the busiest" } else { "one" };
+            format!(" of {client} with {server}, {which} of {pairs} pairs")
         }
         _ => String::new(),
     }

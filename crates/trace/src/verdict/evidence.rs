@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use crate::flows::Flows;
 use crate::late::Hung;
 use crate::pace::{Cause, Gap, Pace, Waited};
 use crate::pair::{Hosts, Pair, Relayed, Repeats, Syncs};
@@ -56,8 +55,9 @@ pub struct Evidence {
     pub hosts: Option<Hosts>,
     /// What the capture's times are multiples of; 0 where that is not known.
     pub resolution_ns: u64,
-    /// Pairs of hosts in the capture, of which this is the busiest.
+    /// Pairs of hosts in the capture, and whether this is the busiest of them.
     pub pairs: usize,
+    pub is_busiest: bool,
     pub waited: Waited,
     /// In the order of [`Work::ALL`].
     pub works: [WorkNumbers; WORKS],
@@ -128,18 +128,8 @@ impl Gaps {
 }
 
 impl Evidence {
-    /// Of the client and server that had the most calls answered; none without any.
-    pub fn busiest(flows: &Flows) -> Option<Self> {
-        let replies = |pair: &Pair| pair.works.iter().map(|work| work.calls).sum::<u64>();
-        let called = || flows.pairs().filter(|(pair, _)| replies(pair) > 0);
-        let (pair, service) = called().max_by_key(|(pair, _)| replies(pair))?;
-        let server = pair.hosts.map(|hosts| hosts.server);
-        let own = called().filter(|(pair, _)| pair.hosts.map(|hosts| hosts.server) == server);
-        let clients = own.count();
-        Some(Self { pairs: called().count(), clients, ..Self::of(pair, service) })
-    }
-
-    fn of(pair: &Pair, service: &Service) -> Self {
+    /// Of a pair, as if there were no other.
+    pub(super) fn of(pair: &Pair, service: &Service) -> Self {
         let acks = |of: RttOf| {
             let times = pair.rtt.times(of);
             let ns = |q: f64| times.quantile(q).as_nanos();
@@ -154,6 +144,7 @@ impl Evidence {
             hosts: pair.hosts,
             resolution_ns: 0,
             pairs: 1,
+            is_busiest: true,
             waited: pair.pace.waited,
             works: pair.works.each_ref().map(|work| WorkNumbers {
                 calls: work.calls,
