@@ -8,6 +8,7 @@ mod links;
 mod meter;
 mod stream;
 pub mod topology;
+mod unused;
 pub mod values;
 mod workload;
 

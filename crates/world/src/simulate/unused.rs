@@ -30,7 +30,8 @@ pub(super) fn refuse(topology: &Topology, text: &str) -> Result<(), String> {
 }
 
 fn refuse_fault(topology: &Topology, fault: &Fault) -> Result<(), String> {
-    let (at, end) = (fault.at(), topology.workload.warm_up.nanos() + topology.workload.time.nanos());
+    let (at, end) =
+        (fault.at(), topology.workload.warm_up.nanos() + topology.workload.time.nanos());
     match () {
         () if at >= end => Err(format!("{fault} has no effect: the run ends after {end}")),
         () if fault.is_nothing() => Err(format!("{fault} has no effect")),

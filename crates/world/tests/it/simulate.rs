@@ -234,3 +234,32 @@ fn what_is_wrong_is_named_with_its_line() {
     assert!(refused.contains("102400000, and at most 1048576"), "{refused}");
     assert!(Topology::parse("").is_err() && Topology::parse("clients = []").is_err());
 }
+
+#[test]
+fn what_has_no_effect_is_refused() {
+    let error = |more: &str| Topology::parse(&(SMALL.to_owned() + more)).map(drop).unwrap_err();
+    let without = "workload.commit has no effect without workload.write";
+    let cases = [
+        ("rate = 10\noutstanding = 2", "workload.outstanding has no effect beside workload.rate"),
+        ("write = \"1K\"", "workload.mix has no effect beside workload.write"),
+        ("arrivals = \"fixed\"", "workload.arrivals has no effect without workload.rate"),
+        ("commit = \"1M\"", without),
+        (
+            "[[faults]]\nwhat = \"crash\"\nat = \"5000s\"\ndown = \"1s\"",
+            "crash at 5000 s, down 1.00 s has no effect: the run ends after 55.0 ms",
+        ),
+        (
+            "[[faults]]\nwhat = \"slow-disk\"\nat = \"0\"\npercent = 100\nfor = \"1s\"",
+            "slow-disk at 0 ns, percent 100, for 1.00 s has no effect",
+        ),
+        (
+            "[[faults]]\nwhat = \"fail-syncs\"\nat = \"54ms\"\ncount = 0",
+            "fail-syncs at 54.0 ms, count 0 has no effect",
+        ),
+    ];
+    for (more, wanted) in cases {
+        assert_eq!(error(more).to_string(), wanted);
+    }
+    let fault = "[[faults]]\nwhat = \"full\"\nat = \"54ms\"\nfor = \"5s\"";
+    assert!(Topology::parse(&(SMALL.to_owned() + fault)).is_ok());
+}

@@ -6,7 +6,7 @@ use harness::records::{bytes, known, quantile};
 use perf::histogram::Histogram;
 use perf::units::Nanos;
 use perf::words::counted;
-use world::simulate::topology::Topology;
+use world::simulate::topology::{Fault, Topology};
 use world::simulate::{KindOutcome, LinkOutcome, Outcome, ServerOutcome};
 
 use super::simulated::{Simulated, shortfall};
@@ -116,10 +116,16 @@ pub(super) fn setting(topology: &Topology) -> String {
         .iter()
         .map(|clients| format!("{} behind {}", clients.count, clients.link.0.name))
         .collect();
+    let faults: Vec<String> = topology.faults.iter().map(Fault::to_string).collect();
+    let faults = if faults.is_empty() {
+        String::new()
+    } else {
+        format!("\nfaults        {}", faults.join("; "))
+    };
     format!(
         "clients       {}\n\
          servers       {} with {}, disk {}\n\
-         workload      {what}, {load}, for {}",
+         workload      {what}, {load}, for {}{faults}",
         clients.join(", "),
         topology.server.count,
         counted(topology.server.cores as u64, "core"),
