@@ -1,5 +1,6 @@
 //! The verdict on a capture: which one is chosen by the rules of `trace::verdict`.
 
+mod advice;
 mod sentences;
 
 use perf::units::Nanos;
@@ -7,8 +8,9 @@ use serde_json::{Value, json};
 use trace::Analyzer;
 use trace::verdict::{Certainty, Chosen, Diagnosis, Evidence, Finding, Suspect, hangs, judge};
 
+use self::advice::advice;
 pub(super) use self::sentences::one_way;
-use self::sentences::{advice, doubt, grounds, sentence, undecided};
+use self::sentences::{doubt, grounds, sentence, undecided};
 
 /// A verdict with what it rests on.
 struct Judged {
