@@ -307,6 +307,8 @@ fn a_probed_path_is_simulated_as_the_write_that_was_probed() {
         whatif.lines().nth(1).unwrap().split_whitespace().nth(4).unwrap().parse().unwrap();
     let ratio = simulated / f64::from(1 << 20) / formula;
     assert!((0.9..1.1).contains(&ratio), "{ratio} of {formula}: {finished:?}");
+    let beside = format!("formula       {formula:.1}");
+    assert!(finished.stdout.contains(&beside[..beside.len() - 1]), "{beside}: {finished:?}");
     assert_eq!(run(["model", "simulate", &probed, "--curve"]).code, Some(2));
 }
 

@@ -25,6 +25,8 @@ pub(super) fn json(simulated: &Simulated) -> String {
     record.metric("operations_per_s", outcome.per_s, "1/s");
     record.metric("read_bytes_per_s", outcome.read_bytes_per_s, "B/s");
     record.metric("written_bytes_per_s", outcome.written_bytes_per_s, "B/s");
+    let formula = simulated.formula_mib_per_s.map(|mib_per_s| mib_per_s * f64::from(1 << 20));
+    record.metric_if_known("formula/written_bytes_per_s", formula, "B/s");
     record.metric("virtual_time_s", outcome.elapsed.as_secs_f64(), "s");
     record.metric("messages", outcome.digest.messages as f64, "messages");
     record.metric("simulator/time_s", simulated.took.as_secs_f64(), "s");

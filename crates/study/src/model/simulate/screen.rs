@@ -28,6 +28,10 @@ fn write_all(text: &mut String, simulated: &Simulated) -> std::fmt::Result {
         "\nthroughput    {:.1} operations/s, read {read:.2} MiB/s, written {written:.2} MiB/s",
         outcome.per_s
     )?;
+    if let Some(formula) = simulated.formula_mib_per_s {
+        let (over, what) = (written / formula - 1.0, "written by the formula: the simulation is");
+        writeln!(text, "formula       {formula:.2} MiB/s {what} {:+.0} %", 100.0 * over)?;
+    }
     if let Some(why) = shortfall(simulated) {
         writeln!(text, "warning       {why}")?;
     }
