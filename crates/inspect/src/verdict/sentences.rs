@@ -437,6 +437,7 @@ const fn name(work: Work) -> &'static str {
         Work::Commit => "COMMIT",
         Work::Attributes => "attribute call",
         Work::Listing => "READDIR",
+        Work::Change => "metadata change",
         Work::Other => "other call",
     }
 }
