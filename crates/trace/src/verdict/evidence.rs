@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::late::Hung;
 use crate::pace::{Cause, Gap, Pace, Waited};
-use crate::pair::{Hosts, Pair, Relayed, Repeats, Syncs};
+use crate::pair::{Hosts, OneSide, Pair, Relayed, Repeats, Syncs};
 use crate::rtt::RttOf;
 use crate::service::{Service, Stalls};
 use crate::work::{WORKS, Work};
@@ -47,6 +47,28 @@ pub struct SideNumbers {
     pub bytes_per_s_p50: f64,
     pub bytes_per_s_p95: f64,
     pub bytes_per_s_mean: f64,
+}
+
+impl SideNumbers {
+    fn of(side: &OneSide) -> Self {
+        let per_s = |q: f64| bins_per_s(side.bins.quantile(q).as_nanos());
+        Self {
+            packets: side.packets(),
+            bytes: side.bytes,
+            again: side.again,
+            filled: side.filled,
+            missing_bytes: side.missing_bytes,
+            cut: side.cut,
+            zero_windows: side.zero_windows,
+            zero_window_ns: side.zero_window_ns,
+            stretch_ns: side.stretch_ns,
+            stretch_ns_max: side.stretch_ns_max,
+            bins: side.bins.count(),
+            bytes_per_s_p50: per_s(0.5),
+            bytes_per_s_p95: per_s(0.95),
+            bytes_per_s_mean: bins_per_s(side.bins.mean().as_nanos()),
+        }
+    }
 }
 
 /// All of it, of one client with its server.
@@ -164,25 +186,7 @@ impl Evidence {
             relay_ns: (relayed > 0).then(|| pair.relay.added.min().as_nanos()),
             relayed,
             relayed_works: pair.relay.works,
-            sides: pair.sides.each_ref().map(|side| {
-                let per_s = |q: f64| bins_per_s(side.bins.quantile(q).as_nanos());
-                SideNumbers {
-                    packets: side.packets(),
-                    bytes: side.bytes,
-                    again: side.again,
-                    filled: side.filled,
-                    missing_bytes: side.missing_bytes,
-                    cut: side.cut,
-                    zero_windows: side.zero_windows,
-                    zero_window_ns: side.zero_window_ns,
-                    stretch_ns: side.stretch_ns,
-                    stretch_ns_max: side.stretch_ns_max,
-                    bins: side.bins.count(),
-                    bytes_per_s_p50: per_s(0.5),
-                    bytes_per_s_p95: per_s(0.95),
-                    bytes_per_s_mean: bins_per_s(side.bins.mean().as_nanos()),
-                }
-            }),
+            sides: pair.sides.each_ref().map(SideNumbers::of),
             syncs: pair.syncs,
             udp: pair.udp,
             hung: pair.hung,
