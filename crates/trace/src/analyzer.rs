@@ -275,6 +275,7 @@ fn tcp(
     }
     let before: usize = streams.iter().map(Stream::buffered).sum();
     if part.syn {
+        connects(line, rpc, from, &streams[1 - from]);
         streams[from].begin(part.seq.wrapping_add(1));
         watches[from].sent(now, part.seq.wrapping_add(1));
     }
@@ -316,6 +317,16 @@ fn tcp(
     let after: usize = streams.iter().map(Stream::buffered).sum();
     if after != before {
         connections.changed(before, after);
+    }
+}
+
+/// End `from` connects again. Who has every reply of the other's stream does not retransmit: the
+/// same numbers are those of other calls.
+fn connects(line: &Line, rpc: &mut Rpc, from: usize, answers: &Stream) {
+    if answers.is_acknowledged()
+        && let Some(flow) = line.flows[from].and_then(|flow| rpc.flows.get_mut(flow))
+    {
+        flow.forget_answered();
     }
 }
 

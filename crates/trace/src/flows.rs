@@ -418,6 +418,11 @@ impl Flow {
         self.answered[place(xid)] = Some((xid, from_server));
     }
 
+    /// Its client has all replies, and connects again.
+    pub(super) fn forget_answered(&mut self) {
+        self.answered.fill(None);
+    }
+
     /// Whether a call was answered a short while ago.
     pub(super) fn was_answered(&self, xid: u32, from_server: bool) -> bool {
         self.answered[place(xid)] == Some((xid, from_server))

@@ -157,8 +157,48 @@ impl Operation {
             (Some(P2::Readdir), _, _)
             | (_, Some(P3::Readdir | P3::Readdirplus), _)
             | (_, _, Some(P4::Readdir)) => Kind::Listing,
+            _ if self.is_change() => Kind::Change,
             _ => Kind::Other,
         }
+    }
+
+    /// It changes names or attributes.
+    fn is_change(self) -> bool {
+        use nfs2::Procedure as P2;
+        use nfs3::Procedure as P3;
+        use nfs4::Operation as P4;
+        let two = matches!(
+            self.nfs2(),
+            Some(
+                P2::Setattr
+                    | P2::Create
+                    | P2::Remove
+                    | P2::Rename
+                    | P2::Link
+                    | P2::Symlink
+                    | P2::Mkdir
+                    | P2::Rmdir
+            )
+        );
+        let three = matches!(
+            self.nfs3(),
+            Some(
+                P3::Setattr
+                    | P3::Create
+                    | P3::Mkdir
+                    | P3::Symlink
+                    | P3::Mknod
+                    | P3::Remove
+                    | P3::Rmdir
+                    | P3::Rename
+                    | P3::Link
+            )
+        );
+        let four = matches!(
+            self.nfs4(),
+            Some(P4::Create | P4::Link | P4::Remove | P4::Rename | P4::Setattr)
+        );
+        two || three || four
     }
 }
 
@@ -172,6 +212,8 @@ pub enum Kind {
     Attributes,
     Readlink,
     Listing,
+    /// Of names or attributes: CREATE, REMOVE, RENAME, SETATTR and their like.
+    Change,
     Other,
 }
 
@@ -182,5 +224,24 @@ impl fmt::Display for Operation {
             true => f.pad(self.name()),
             false => write!(f, "{}.{}", self.program.name(), self.name()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changes_names_or_attributes_is_a_change_in_each_version() {
+        let kind = |program, procedure| Operation::new(program, procedure).kind();
+        let of_three = |procedure: nfs3::Procedure| kind(Program::Nfs3, procedure as u32);
+        for procedure in [nfs3::Procedure::Setattr, nfs3::Procedure::Mknod, nfs3::Procedure::Link] {
+            assert_eq!(of_three(procedure), Kind::Change, "{procedure:?}");
+        }
+        for procedure in [nfs3::Procedure::Null, nfs3::Procedure::Fsstat] {
+            assert_eq!(of_three(procedure), Kind::Other, "{procedure:?}");
+        }
+        let of_two = kind(Program::Nfs2, nfs2::Procedure::Rename as u32);
+        assert_eq!(of_two, Kind::Change);
     }
 }

@@ -470,25 +470,27 @@ impl Pace {
             waited.zero_window += stopped + rest;
             (busy, none) = (busy - stopped, none - rest);
         }
-        match () {
-            () if self.misses => waited.unknown += none + late + busy,
-            () if self.again > 0 => waited.retransmission += none + late + busy,
-            () if self.tcp_again > 0 => waited.recovery += none + late + busy,
-            () => {
-                // A server that answers nothing else while it makes data stable.
-                let behind = is_gap && commit > silent / 2;
-                let work = if behind { Work::Commit } else { work };
-                let arriving = arriving.min(none);
-                let postponed = postponed.min(none - arriving);
-                waited.idle += none - arriving - postponed;
-                waited.postponed += postponed;
-                waited.arriving += arriving;
-                waited.late += late;
-                waited.works[work as usize] += busy;
-                return true;
-            }
+        let repairs = match () {
+            () if self.misses => Some(&mut waited.unknown),
+            () if self.again > 0 => Some(&mut waited.retransmission),
+            () if self.tcp_again > 0 => Some(&mut waited.recovery),
+            () => None,
+        };
+        if let Some(repairs) = repairs {
+            *repairs += none + late + busy;
+            return false;
         }
-        false
+        // A server that answers nothing else while it makes data stable.
+        let behind = is_gap && commit > silent / 2;
+        let work = if behind { Work::Commit } else { work };
+        let arriving = arriving.min(none);
+        let postponed = postponed.min(none - arriving);
+        waited.idle += none - arriving - postponed;
+        waited.postponed += postponed;
+        waited.arriving += arriving;
+        waited.late += late;
+        waited.works[work as usize] += busy;
+        true
     }
 
     /// Calls will not be answered any more, as far as the capture shows.

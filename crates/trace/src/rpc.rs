@@ -457,47 +457,12 @@ impl Rpc {
             self.passed_back(outer, key, record.last_ns);
             return true;
         }
-        let operation = open.operation;
         let files = (!self.without_files).then_some(&mut self.files);
         let answered = results(files, open, record, head);
-        let kind = operation.kind();
-        let is_good = head.verdict == RpcVerdict::Success && answered.status.unwrap_or(0) == 0;
-        let bytes = match kind {
-            // No server moves more than was requested.
-            Kind::Read | Kind::Write if is_good && open.is_sized => {
-                answered.count.unwrap_or(open.count).min(open.count)
-            }
-            Kind::Read | Kind::Write if is_good => answered.count.unwrap_or(0),
-            _ => 0,
-        };
-        let transaction = Transaction {
-            flow: key.flow,
-            xid: key.xid,
-            operation,
-            version: open.version,
-            call_first_ns: open.first_ns,
-            call_ns: open.last_ns,
-            reply_first_ns: record.first_ns,
-            reply_ns: record.last_ns,
-            repeated_ns: open.repeated_ns,
-            is_timed: open.ends_known && record.ends_known,
-            call_frame: open.frame,
-            reply_frame: self.frame,
-            verdict: head.verdict,
-            status: answered.status,
-            file: open.file,
-            offset: open.offset,
-            count: open.count,
-            bytes,
-            stable: open.stable,
-            is_sized: open.is_sized,
-            call_len: open.len,
-            reply_len: record.len,
-            retransmissions: open.retransmissions,
-            outstanding: open.outstanding,
-        };
+        let transaction = transaction((key, open), (record, self.frame), head, &answered);
+        let is_listing = transaction.operation.kind() == Kind::Listing;
         let listings = &mut line.listings[caller];
-        *listings = listings.saturating_sub(u32::from(kind == Kind::Listing));
+        *listings = listings.saturating_sub(u32::from(is_listing));
         if let Some(flow) = self.flows.get_mut(key.flow) {
             flow.last_ns = record.last_ns;
             flow.tls += u64::from(head.starts_tls);
@@ -505,7 +470,7 @@ impl Rpc {
         }
         if counts.is_paced() && !key.from_server {
             let Transaction { reply_ns: now, reply_frame: frame, call_frame, .. } = transaction;
-            let (work, file) = (transaction.work(), transaction.file);
+            let (work, file, bytes) = (transaction.work(), transaction.file, transaction.bytes);
             let is_later = is_later(transaction.status);
             let reply = Reply { now, frame, call_frame, work, bytes, load, due_ns, file, is_later };
             self.flows.replied(key.flow, reply, generation);
@@ -600,6 +565,54 @@ impl Rpc {
                 self.unanswered(*key, open);
             }
         }
+    }
+}
+
+/// A call, and its reply in a packet.
+fn transaction(
+    (key, open): (Key, &Open),
+    (record, reply_frame): (&Record<'_>, u64),
+    head: &message::ReplyHead,
+    answered: &Results<'_>,
+) -> Transaction {
+    Transaction {
+        flow: key.flow,
+        xid: key.xid,
+        operation: open.operation,
+        version: open.version,
+        call_first_ns: open.first_ns,
+        call_ns: open.last_ns,
+        reply_first_ns: record.first_ns,
+        reply_ns: record.last_ns,
+        repeated_ns: open.repeated_ns,
+        is_timed: open.ends_known && record.ends_known,
+        call_frame: open.frame,
+        reply_frame,
+        verdict: head.verdict,
+        status: answered.status,
+        file: open.file,
+        offset: open.offset,
+        count: open.count,
+        bytes: moved_bytes(open, head, answered),
+        stable: open.stable,
+        is_sized: open.is_sized,
+        call_len: open.len,
+        reply_len: record.len,
+        retransmissions: open.retransmissions,
+        outstanding: open.outstanding,
+    }
+}
+
+/// Data that a call has moved.
+fn moved_bytes(open: &Open, head: &message::ReplyHead, answered: &Results<'_>) -> u32 {
+    let is_good = head.verdict == RpcVerdict::Success && answered.status.unwrap_or(0) == 0;
+    match open.operation.kind() {
+        // No server moves more than was requested.
+        Kind::Read | Kind::Write if is_good && open.is_sized => {
+            answered.count.unwrap_or(open.count).min(open.count)
+        }
+        Kind::Read | Kind::Write if is_good => answered.count.unwrap_or(0),
+        _ => 0,
     }
 }
 

@@ -3,7 +3,7 @@
 use super::operation::Kind;
 
 /// Kinds of work.
-pub const WORKS: usize = 7;
+pub const WORKS: usize = 8;
 
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Work {
@@ -17,6 +17,8 @@ pub enum Work {
     Attributes,
     /// READDIR and READDIRPLUS.
     Listing,
+    /// Of names or attributes, which are stable when they are answered (RFC 1813).
+    Change,
     Other,
 }
 
@@ -28,6 +30,7 @@ impl Work {
         Self::Commit,
         Self::Attributes,
         Self::Listing,
+        Self::Change,
         Self::Other,
     ];
 
@@ -43,6 +46,7 @@ impl Work {
             Kind::Commit => Self::Commit,
             Kind::Attributes => Self::Attributes,
             Kind::Listing => Self::Listing,
+            Kind::Change => Self::Change,
             Kind::Readlink | Kind::Other => Self::Other,
         }
     }

@@ -307,6 +307,8 @@ fn a_probed_path_is_simulated_as_the_write_that_was_probed() {
         whatif.lines().nth(1).unwrap().split_whitespace().nth(4).unwrap().parse().unwrap();
     let ratio = simulated / f64::from(1 << 20) / formula;
     assert!((0.9..1.1).contains(&ratio), "{ratio} of {formula}: {finished:?}");
+    let beside = format!("formula       {formula:.1}");
+    assert!(finished.stdout.contains(&beside[..beside.len() - 1]), "{beside}: {finished:?}");
     assert_eq!(run(["model", "simulate", &probed, "--curve"]).code, Some(2));
 }
 
@@ -331,6 +333,26 @@ fn a_simulated_rate_that_does_not_come_is_a_warning_and_nothing_measured_a_failu
     assert!(std::fs::read_to_string(&json).unwrap().contains("rate-not-kept"));
     let idle = of("idle.toml", "rate = 0.0001\ntime = \"1s\"\n");
     run(["model", "simulate", &idle]).complains(3, &["nothing was measured"]);
+}
+
+#[test]
+fn clients_of_several_kinds_are_simulated_side_by_side_and_have_a_table() {
+    let files = Files::new();
+    let json = files.with("kinds.json", "");
+    let topology = files.with(
+        "kinds.toml",
+        "[[clients]]\ncount = 2\nlink = \"lan-1g\"\n[[clients]]\ncount = 2\nlink = \"wan-80ms\"\n\
+         [workload]\nmix = \"getattr\"\nfiles = \"64K\"\nwarm-up = \"100ms\"\ntime = \"200ms\"\n",
+    );
+    let text = run(["model", "simulate", &topology, "--json", &json]).stdout;
+    let rows = text.lines().filter(|line| line.starts_with("2 "));
+    let row = |link: &str| rows.clone().find(|row| row.ends_with(&format!("behind {link}")));
+    let near = row("lan-1g").unwrap_or_else(|| panic!("{text}"));
+    let cells: Vec<&str> = near.split_whitespace().collect();
+    assert_eq!((cells[0], &cells[1][..2], &cells[2][..2]), ("2", "90", "45"), "{text}");
+    assert!(row("wan-80ms").is_some_and(|row| row.contains("80.")), "{text}");
+    let json = std::fs::read_to_string(&json).unwrap();
+    assert!(json.contains("clients2/operations_per_s"), "{json}");
 }
 
 #[test]

@@ -61,7 +61,8 @@ fn of(evidence: &Evidence) -> String {
     match (evidence.hosts, evidence.pairs) {
         (Some(hosts), pairs @ 2..) => {
             let (client, server) = (hosts.client(), hosts.server);
-            format!(" of {client} with {server}, the busiest of {pairs} pairs")
+            let which = if evidence.is_busiest { "the busiest" } else { "one" };
+            format!(" of {client} with {server}, {which} of {pairs} pairs")
         }
         _ => String::new(),
     }
@@ -436,6 +437,7 @@ const fn name(work: Work) -> &'static str {
         Work::Commit => "COMMIT",
         Work::Attributes => "attribute call",
         Work::Listing => "READDIR",
+        Work::Change => "metadata change",
         Work::Other => "other call",
     }
 }
@@ -511,89 +513,6 @@ const NO_ROUND_TRIP: &str =
     "nothing shows the round trip: what is the network's and what the server's is not known";
 const ODD_RATE: &str =
     "no link has that rate by itself: it may be limited on purpose, or by an end";
-
-/// What to try.
-pub(super) fn advice(evidence: &Evidence, suspect: Suspect) -> &'static str {
-    let moves_data = matches!(evidence.main(), Work::Read | Work::Write);
-    match suspect {
-        Suspect::NoReply => {
-            "whether the server lives (nfskit ping, rpcinfo), and what its threads wait for: its \
-             disks, its log, a lock (dmesg of both; a thread in state D)"
-        }
-        Suspect::HangingCalls => {
-            "what that call is for: its file, lock or directory, and the disk or tier below it; \
-             what the server's thread waits for (dmesg, a thread in state D)"
-        }
-        Suspect::SlowCommit => {
-            "a disk that is stable sooner: NVMe, a log on one, a cache with a battery; the same \
-             capture at the server tells whether it is the disk"
-        }
-        Suspect::SlowStableWrite => {
-            "a disk that is stable sooner (NVMe, a cache with a battery); a mount without sync, a \
-             program without O_SYNC, where it can do without"
-        }
-        Suspect::SmallSyncs => {
-            "the program: larger or fewer fsyncs, several at once; else a disk that is stable \
-             sooner, for it waits for each of them"
-        }
-        Suspect::Latency => {
-            "more calls outstanding: nconnect, larger rsize and wsize, more read-ahead, several \
-             programs; or a server that is nearer"
-        }
-        Suspect::OneOutstanding if !moves_data => {
-            "several programs or threads at once, for tar, cp -r and ls -l make one call after the \
-             other; fewer calls, such as by caching; a server that is nearer"
-        }
-        Suspect::OneOutstanding => {
-            "more calls outstanding: read-ahead, asynchronous writes, several programs or threads; \
-             larger calls"
-        }
-        Suspect::Rate => "a faster link, or a second one (nconnect alone does not help); less data",
-        Suspect::Loss => {
-            "errors and drops of the interfaces and the switch between (ethtool -S, duplex, \
-             cables, full queues)"
-        }
-        Suspect::Stalls if evidence.clients <= 1 => {
-            "the server at that time: its disks, its log, and what else it did (dmesg, iostat); a \
-             file on a tape or another tier"
-        }
-        Suspect::Stalls => {
-            "a server that answers others while it makes data stable: more threads, a faster \
-             disk, smaller COMMITs"
-        }
-        Suspect::AttributeStorm => {
-            "longer attribute caching (actimeo, nocto for what nobody changes), fewer stat calls \
-             in the program, delegations of version 4"
-        }
-        Suspect::Retransmission => {
-            "TCP; or a longer timeo where the server answers twice, and else what loses datagrams \
-             (fragments, full socket buffers)"
-        }
-        Suspect::ZeroWindow => {
-            "the end that does not read: a server short of threads or waiting for its disk, a \
-             client short of processor time or memory"
-        }
-        Suspect::IdleClient => "the program itself: NFS is not what it waits for",
-        Suspect::Postponed => {
-            "what the server waits for: files on tape or another tier, delegations that it \
-             recalls, the grace period after it was started"
-        }
-        Suspect::Relay => {
-            "the relay and the link behind it: their rate, and what else they carry; fewer calls \
-             outstanding wait less, and carry as much where the link is full"
-        }
-        // RFC 1813: what changes a directory or attributes is stable when it is answered.
-        Suspect::SlowServer if evidence.main() == Work::Other => {
-            "the server: its processors and threads (nfskit probe, iostat); where CREATE, REMOVE, \
-             RENAME and SETATTR take the time (the table below), a disk or a log that is stable \
-             sooner, for they are stable when they are answered"
-        }
-        Suspect::SlowServer => {
-            "the server: its processors, disks and threads while this runs (nfskit probe, \
-             nfsstat, iostat)"
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {

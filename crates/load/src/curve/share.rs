@@ -71,6 +71,8 @@ impl Share {
                 0 => return None,
                 outstanding => Load::Closed { outstanding },
             },
+            // Each generator has sessions of its own.
+            each @ Load::ClosedEach { .. } => each,
         };
         Some(Plan { load, seed: self.seed(whole.seed), ..*whole })
     }

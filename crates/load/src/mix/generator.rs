@@ -1,5 +1,6 @@
 //! Starts operations and counts their answers: one task, any number of calls outstanding.
 
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -44,6 +45,7 @@ impl Window {
 /// An operation that was answered.
 struct Done {
     operation: Operation,
+    session: usize,
     step: Step,
     meant: Instant,
     answered: Instant,
@@ -59,6 +61,8 @@ pub(super) struct Generator<'a> {
     /// What could not start by then is given up.
     give_up: Instant,
     started: usize,
+    /// Sessions with room for another operation, where each has a closed loop of its own.
+    free: Option<VecDeque<usize>>,
     /// When there was last no room for another operation.
     full: Option<Instant>,
     meter: Meter,
@@ -90,9 +94,10 @@ impl<'a> Generator<'a> {
             window,
             give_up: window.end + plan.time,
             started: 0,
+            free: None,
             full: None,
             meter: Meter::default(),
-            outcome: Outcome::of(plan.time),
+            outcome: Outcome::of(plan.time, sessions.len()),
         })
     }
 
@@ -105,6 +110,11 @@ impl<'a> Generator<'a> {
                 (Some(schedule), outstanding_max.max(1))
             }
             Load::Closed { outstanding } => (None, outstanding.max(1)),
+            Load::ClosedEach { outstanding } => {
+                let most = outstanding.max(1) * self.sessions.len();
+                self.free = Some((0..most).map(|at| at % self.sessions.len()).collect());
+                (None, most)
+            }
         };
         let mut alarm = self.clock.alarm().map_err(Error::Timer)?;
         // Operations borrow what they need: they are many, and each would count its copies.
@@ -209,6 +219,13 @@ impl<'a> Generator<'a> {
         }
     }
 
+    /// Which session the next operation is on.
+    fn session(&mut self) -> usize {
+        let in_turn = self.started % self.sessions.len();
+        self.started += 1;
+        self.free.as_mut().and_then(VecDeque::pop_front).unwrap_or(in_turn)
+    }
+
     /// The next operation, which was meant to start at `meant`.
     fn start<'d>(
         &mut self,
@@ -218,8 +235,8 @@ impl<'a> Generator<'a> {
     ) -> impl Future<Output = Done> + use<'a, 'd> {
         let hollow = self.files.hollow();
         let (operation, step) = self.dealer.next(self.files);
-        let session = &self.sessions[self.started % self.sessions.len()];
-        self.started += 1;
+        let at = self.session();
+        let session = &self.sessions[at];
         if self.window.contains(meant) {
             self.meter.begin(self.clock, now);
             self.outcome.hollow += self.files.hollow() - hollow;
@@ -228,7 +245,7 @@ impl<'a> Generator<'a> {
         let clock = self.clock;
         async move {
             let answer = perform(session, &step, data).await;
-            Done { operation, step, meant, answered: clock.now(), answer }
+            Done { operation, session: at, step, meant, answered: clock.now(), answer }
         }
     }
 
@@ -243,12 +260,16 @@ impl<'a> Generator<'a> {
             Err(error) => return Some(error),
         };
         done.step.settle(self.files, moved.is_some());
+        if let Some(free) = &mut self.free {
+            free.push_back(done.session);
+        }
         // Throughput is what came while we measured, whenever that was meant to start.
         if self.window.contains(done.answered) {
             match moved {
                 Some(moved) => {
                     self.outcome.answered += 1;
                     self.outcome.batches[self.window.batch(done.answered)].answered += 1;
+                    self.outcome.of_session[done.session].answered += 1;
                     self.outcome.read_bytes += moved.read_bytes;
                     self.outcome.written_bytes += moved.written_bytes;
                 }
@@ -264,9 +285,8 @@ impl<'a> Generator<'a> {
             }
             tally.response_time.record(time);
             tally.total += time;
-            let batch = &mut self.outcome.batches[self.window.batch(done.meant)];
-            batch.responses += 1;
-            batch.response_total += time;
+            self.outcome.batches[self.window.batch(done.meant)].add_response(time);
+            self.outcome.of_session[done.session].add_response(time);
         }
         None
     }
@@ -281,8 +301,9 @@ enum Come {
 }
 
 impl Outcome {
-    /// Nothing yet, of a run that long.
-    fn of(span: Nanos) -> Self {
-        Self { span, batches: vec![outcome::Batch::default(); BATCHES], ..Self::default() }
+    /// Nothing yet, of a run that long with so many sessions.
+    fn of(span: Nanos, sessions: usize) -> Self {
+        let parts = |count| vec![outcome::Batch::default(); count];
+        Self { span, batches: parts(BATCHES), of_session: parts(sessions), ..Self::default() }
     }
 }

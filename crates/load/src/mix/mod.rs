@@ -10,10 +10,10 @@
 //!   cost the generator.
 //!
 //! An open loop starts operations by a schedule, whatever the server does, and counts from when one
-//! was meant to start. A closed loop keeps a number of them outstanding, and finds what a server
-//! can do. Both run in real time and in worlds.
+//! was meant to start. A closed loop keeps a number of them outstanding, in all or at each session,
+//! and finds what a server can do. Both run in real time and in worlds.
 //!
-//! Every operation is one call, on one of the sessions in turn. A status that was not expected
+//! Every operation is one call, on one of the sessions. A status that was not expected
 //! counts as failed; a call without an answer ends the run, and what came before stays.
 
 pub mod arrivals;
@@ -49,8 +49,12 @@ pub enum Load {
     /// end as the run was, is given up. The schedule begins later by `phase` of its mean distance:
     /// so those who share a load take turns.
     Open { arrivals: Arrivals, per_s: f64, phase: f64, outstanding_max: usize },
-    /// One as soon as another is answered.
+    /// One as soon as another is answered, on the sessions in turn: they are connections of one
+    /// caller.
     Closed { outstanding: usize },
+    /// A closed loop at each session, whatever the others wait for: sessions are callers of their
+    /// own.
+    ClosedEach { outstanding: usize },
 }
 
 /// A run.
@@ -76,7 +80,7 @@ impl Plan {
             Load::Open { per_s, .. } => {
                 ((self.warm_up + self.time).as_secs_f64() * per_s).ceil() as usize
             }
-            Load::Closed { .. } => CLOSED_OPERATIONS,
+            Load::Closed { .. } | Load::ClosedEach { .. } => CLOSED_OPERATIONS,
         }
     }
 }

@@ -16,7 +16,7 @@ pub const LATE: Nanos = Nanos::from_millis(1);
 /// Equal parts of a run, whose means say how sure its own are (batch means).
 pub const BATCHES: usize = 20;
 
-/// A part of a run.
+/// A part of a run: of its time, or of its sessions.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Batch {
     /// Answers that came in it and were as expected.
@@ -25,6 +25,25 @@ pub struct Batch {
     pub responses: u64,
     /// The sum of their response times.
     pub response_total: Nanos,
+}
+
+impl Batch {
+    pub fn add_response(&mut self, time: Nanos) {
+        self.responses += 1;
+        self.response_total += time;
+    }
+
+    /// `None` without a response.
+    pub fn response_mean(&self) -> Option<Nanos> {
+        (self.responses > 0).then(|| self.response_total / self.responses)
+    }
+
+    /// Adds another part.
+    pub fn merge(&mut self, other: Self) {
+        self.answered += other.answered;
+        self.responses += other.responses;
+        self.response_total += other.response_total;
+    }
 }
 
 /// One kind of operation.
@@ -71,6 +90,8 @@ pub struct Outcome {
     pub effort: Option<OwnLoad>,
     /// Equal parts of the run: none, or [`BATCHES`].
     pub batches: Vec<Batch>,
+    /// What each session had of it, in their order; a run of another process does not have them.
+    pub of_session: Vec<Batch>,
     /// Files that the run might touch, and different ones that it did, from its warm-up on.
     pub accessed: usize,
     pub touched: usize,
@@ -91,7 +112,7 @@ impl Outcome {
         self.answered as f64 / self.span.as_secs_f64()
     }
 
-    /// Adds another generator's run of the same time.
+    /// Adds another generator's run of the same time, on sessions of its own.
     pub fn merge(&mut self, other: Self) {
         for (operation, theirs) in other.operations {
             let ours = self.operations.entry(operation).or_default();
@@ -103,10 +124,9 @@ impl Outcome {
             self.batches.resize(other.batches.len(), Batch::default());
         }
         for (ours, theirs) in self.batches.iter_mut().zip(other.batches) {
-            ours.answered += theirs.answered;
-            ours.responses += theirs.responses;
-            ours.response_total += theirs.response_total;
+            ours.merge(theirs);
         }
+        self.of_session.extend(other.of_session);
         self.span = self.span.max(other.span);
         self.meant += other.meant;
         self.answered += other.answered;
@@ -141,7 +161,10 @@ impl Outcome {
         let threads = self.effort.map_or(0, |effort| effort.threads);
         let mut batches = std::mem::take(&mut self.batches);
         batches.extend(&later.batches);
-        self.merge(Self { batches: Vec::new(), ..later });
+        let mut of_session = std::mem::take(&mut self.of_session);
+        of_session.iter_mut().zip(&later.of_session).for_each(|(ours, theirs)| ours.merge(*theirs));
+        self.merge(Self { batches: Vec::new(), of_session: Vec::new(), ..later });
+        self.of_session = of_session;
         (self.span, self.outstanding_max, self.batches) = (span, outstanding_max, batches);
         (self.accessed, self.touched) = (accessed, touched);
         if let Some(effort) = &mut self.effort {

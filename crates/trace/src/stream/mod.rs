@@ -189,6 +189,12 @@ impl Stream {
         }
     }
 
+    /// The other end has acknowledged all that was captured.
+    pub(super) fn is_acknowledged(&self) -> bool {
+        let last = self.heard.map(|(_, last)| last);
+        self.next.zip(last).is_some_and(|(next, last)| after(next, last) >= 0)
+    }
+
     /// Messages were read in it.
     pub(super) const fn has_records(&self) -> bool {
         self.has_records

@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
-use crate::flows::Flows;
 use crate::late::Hung;
 use crate::pace::{Cause, Gap, Pace, Waited};
-use crate::pair::{Hosts, Pair, Relayed, Repeats, Syncs};
+use crate::pair::{Hosts, OneSide, Pair, Relayed, Repeats, Syncs};
 use crate::rtt::RttOf;
 use crate::service::{Service, Stalls};
 use crate::work::{WORKS, Work};
@@ -50,14 +49,37 @@ pub struct SideNumbers {
     pub bytes_per_s_mean: f64,
 }
 
+impl SideNumbers {
+    fn of(side: &OneSide) -> Self {
+        let per_s = |q: f64| bins_per_s(side.bins.quantile(q).as_nanos());
+        Self {
+            packets: side.packets(),
+            bytes: side.bytes,
+            again: side.again,
+            filled: side.filled,
+            missing_bytes: side.missing_bytes,
+            cut: side.cut,
+            zero_windows: side.zero_windows,
+            zero_window_ns: side.zero_window_ns,
+            stretch_ns: side.stretch_ns,
+            stretch_ns_max: side.stretch_ns_max,
+            bins: side.bins.count(),
+            bytes_per_s_p50: per_s(0.5),
+            bytes_per_s_p95: per_s(0.95),
+            bytes_per_s_mean: bins_per_s(side.bins.mean().as_nanos()),
+        }
+    }
+}
+
 /// All of it, of one client with its server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evidence {
     pub hosts: Option<Hosts>,
     /// What the capture's times are multiples of; 0 where that is not known.
     pub resolution_ns: u64,
-    /// Pairs of hosts in the capture, of which this is the busiest.
+    /// Pairs of hosts in the capture, and whether this is the busiest of them.
     pub pairs: usize,
+    pub is_busiest: bool,
     pub waited: Waited,
     /// In the order of [`Work::ALL`].
     pub works: [WorkNumbers; WORKS],
@@ -128,18 +150,8 @@ impl Gaps {
 }
 
 impl Evidence {
-    /// Of the client and server that had the most calls answered; none without any.
-    pub fn busiest(flows: &Flows) -> Option<Self> {
-        let replies = |pair: &Pair| pair.works.iter().map(|work| work.calls).sum::<u64>();
-        let called = || flows.pairs().filter(|(pair, _)| replies(pair) > 0);
-        let (pair, service) = called().max_by_key(|(pair, _)| replies(pair))?;
-        let server = pair.hosts.map(|hosts| hosts.server);
-        let own = called().filter(|(pair, _)| pair.hosts.map(|hosts| hosts.server) == server);
-        let clients = own.count();
-        Some(Self { pairs: called().count(), clients, ..Self::of(pair, service) })
-    }
-
-    fn of(pair: &Pair, service: &Service) -> Self {
+    /// Of a pair, as if there were no other.
+    pub(super) fn of(pair: &Pair, service: &Service) -> Self {
         let acks = |of: RttOf| {
             let times = pair.rtt.times(of);
             let ns = |q: f64| times.quantile(q).as_nanos();
@@ -154,6 +166,7 @@ impl Evidence {
             hosts: pair.hosts,
             resolution_ns: 0,
             pairs: 1,
+            is_busiest: true,
             waited: pair.pace.waited,
             works: pair.works.each_ref().map(|work| WorkNumbers {
                 calls: work.calls,
@@ -173,25 +186,7 @@ impl Evidence {
             relay_ns: (relayed > 0).then(|| pair.relay.added.min().as_nanos()),
             relayed,
             relayed_works: pair.relay.works,
-            sides: pair.sides.each_ref().map(|side| {
-                let per_s = |q: f64| bins_per_s(side.bins.quantile(q).as_nanos());
-                SideNumbers {
-                    packets: side.packets(),
-                    bytes: side.bytes,
-                    again: side.again,
-                    filled: side.filled,
-                    missing_bytes: side.missing_bytes,
-                    cut: side.cut,
-                    zero_windows: side.zero_windows,
-                    zero_window_ns: side.zero_window_ns,
-                    stretch_ns: side.stretch_ns,
-                    stretch_ns_max: side.stretch_ns_max,
-                    bins: side.bins.count(),
-                    bytes_per_s_p50: per_s(0.5),
-                    bytes_per_s_p95: per_s(0.95),
-                    bytes_per_s_mean: bins_per_s(side.bins.mean().as_nanos()),
-                }
-            }),
+            sides: pair.sides.each_ref().map(SideNumbers::of),
             syncs: pair.syncs,
             udp: pair.udp,
             hung: pair.hung,

@@ -7,11 +7,15 @@
 //!
 //! The rules with their thresholds and sources are a table in `docs/trace.md`.
 
+mod chosen;
 mod evidence;
 mod rules;
 
+pub use self::chosen::Chosen;
 pub use self::evidence::{Evidence, Gaps, SideNumbers, WorkNumbers};
-pub use self::rules::{CALLS_MIN, SHARE_MIN, is_cut_too_much, judge, nominal_rate, unknown_share};
+pub use self::rules::{
+    CALLS_MIN, SHARE_MIN, hangs, is_cut_too_much, judge, nominal_rate, unknown_share,
+};
 
 perf::named! {
     /// What is found guilty.

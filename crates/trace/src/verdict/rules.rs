@@ -1,5 +1,6 @@
 //! The rules: candidates with their shares of the time, and the choice among them.
 
+use super::chosen::is_in_vain;
 use super::evidence::share;
 use super::{Certainty, Diagnosis, Doubt, Evidence, Finding, Gaps, SideNumbers, Suspect};
 use crate::work::Work;
@@ -61,7 +62,8 @@ const NOMINAL_MBPS: [f64; 11] =
 /// The verdict on a conversation.
 pub fn judge(evidence: &Evidence) -> Diagnosis {
     let none = Diagnosis { verdict: None, doubts: Vec::new(), also: Vec::new() };
-    if evidence.replies() < CALLS_MIN {
+    // A client that hangs soon after it began had few.
+    if evidence.replies() < CALLS_MIN && !is_in_vain(&evidence.waited) {
         return Diagnosis { doubts: vec![Doubt::FewEvents], ..none };
     }
     if evidence.waited.all() == 0 {
@@ -82,6 +84,13 @@ pub fn judge(evidence: &Evidence) -> Diagnosis {
     doubts.extend(against(evidence, &first, found.get(1)));
     let verdict = Some((first, certainty(&first, &doubts)));
     Diagnosis { verdict, doubts, also: found.split_off(1) }
+}
+
+/// That calls of a client hang, where that is much of its time.
+pub fn hangs(evidence: &Evidence) -> Option<Finding> {
+    let all = evidence.waited.all();
+    let found = no_reply(evidence, all).into_iter().chain(hanging(evidence, all));
+    found.filter(|found| found.share >= SHARE_MIN).max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
 fn certainty(first: &Finding, doubts: &[Doubt]) -> Certainty {
@@ -295,12 +304,8 @@ impl<'e> Shares<'e> {
             self.retransmission(),
             self.zero_window(),
             self.idle_client(),
-            finding(
-                Suspect::NoReply,
-                share(self.evidence.waited.unanswered, self.all),
-                self.evidence.unanswered,
-            ),
-            self.hanging(),
+            no_reply(self.evidence, self.all),
+            hanging(self.evidence, self.all),
             self.postponed(),
         ];
         self.attributed(candidates.into_iter().flatten().collect())
@@ -488,12 +493,6 @@ impl<'e> Shares<'e> {
         finding(Suspect::Retransmission, seen.max(waits), udp.repeated.max(u64::from(seen > 0.0)))
     }
 
-    /// Calls that hang while others are answered.
-    fn hanging(&self) -> Option<Finding> {
-        let Evidence { waited, hung, .. } = self.evidence;
-        finding(Suspect::HangingCalls, share(waited.late, self.all), hung.calls)
-    }
-
     fn postponed(&self) -> Option<Finding> {
         let waits = share(self.evidence.waited.postponed, self.all);
         finding(Suspect::Postponed, waits, self.evidence.postponed)
@@ -504,6 +503,18 @@ impl<'e> Shares<'e> {
         let most = sides.iter().max_by_key(|side| side.zero_window_ns)?;
         finding(Suspect::ZeroWindow, share(most.zero_window_ns, self.all), most.zero_windows)
     }
+}
+
+/// Calls have no reply when the capture ends.
+fn no_reply(evidence: &Evidence, all: u64) -> Option<Finding> {
+    let Evidence { waited, unanswered, .. } = evidence;
+    finding(Suspect::NoReply, share(waited.unanswered, all), *unanswered)
+}
+
+/// Calls hang while others are answered.
+fn hanging(evidence: &Evidence, all: u64) -> Option<Finding> {
+    let Evidence { waited, hung, .. } = evidence;
+    finding(Suspect::HangingCalls, share(waited.late, all), hung.calls)
 }
 
 /// Whether a link carries what it can.

@@ -273,6 +273,30 @@ fn a_call_that_is_repeated_over_a_new_connection_waited_since_it_was_sent_first(
 }
 
 #[test]
+fn numbers_that_a_client_uses_again_behind_its_last_connection_are_other_calls() {
+    let counted = |is_acknowledged: bool| {
+        let mut tape = Tape::over_tcp();
+        tape.ordinary(20, 10 * MS);
+        if is_acknowledged {
+            tape.packet(true, FIN | ACK, b"");
+        }
+        tape.now += 5 * MS;
+        (tape.xid, tape.port) = (0, 900);
+        tape.connects();
+        tape.ordinary(20, 10 * MS);
+        let (found, evidence) = tape.analyzed();
+        let flows = found.analyzer.flows().iter();
+        let retransmissions: u64 = flows.map(|(_, flow)| flow.retransmissions).sum();
+        let is_seen = evidence.waited.retransmission > 0;
+        (found.analyzer.totals().calls(), retransmissions, is_seen)
+    };
+    assert_eq!(counted(true), (40, 0, false));
+    // A reply that the client may not have is requested again.
+    let (calls, retransmissions, _) = counted(false);
+    assert!(calls < 40 && retransmissions > 0, "{calls} {retransmissions}");
+}
+
+#[test]
 fn two_programs_of_one_host_that_make_the_same_call_make_two() {
     let mut tape = Tape::over_tcp();
     tape.ordinary(20, 10 * MS);

@@ -2,9 +2,10 @@
 //! time is, and what it is no longer taken for.
 
 use trace::Hung;
-use trace::verdict::{Certainty, Suspect};
+use trace::verdict::{Certainty, Chosen, Suspect, hangs, judge};
 
-use crate::frames::Rpc;
+use crate::frames::{Rpc, analyze, pcap_at};
+use crate::scopes::moved;
 use crate::waits::{MS, RST, SECOND, Tape, share_of, verdict};
 
 /// Calls that hang, and 500 others over `port`, of 1 ms, one each 10 ms.
@@ -39,6 +40,48 @@ fn a_call_that_hangs_while_others_are_answered_is_the_verdict_answered_or_not() 
     let (diagnosis, evidence, _) = beside(0, 900, None).judged();
     assert_eq!(verdict(&diagnosis), Some((Suspect::IdleClient, Certainty::Sure)));
     assert_eq!((evidence.hung, evidence.waited.late), (Hung::default(), 0));
+}
+
+/// A client's calls beside another client's, which is busier: 1,500 of half a millisecond in 15 s.
+fn beside_a_busier_client(tape: &Tape) -> Chosen {
+    let mut other = Tape { xid: 50_000, ..Tape::default() };
+    (0..1_500).for_each(|number| other.other(number * 10 * MS, 900, MS / 2));
+    let other = other.captured().into_iter();
+    let other = other.map(|(at, packet)| (at, moved(packet, [3, 2], [801, 2049])));
+    let mut packets: Vec<_> = tape.captured().into_iter().chain(other).collect();
+    packets.sort_by_key(|(at, _)| *at);
+    Chosen::of(analyze(pcap_at(&packets)).analyzer.flows()).unwrap()
+}
+
+#[test]
+fn a_client_that_waits_in_vain_is_the_verdict_beside_a_busier_one() {
+    for (answered, hanging) in [(200, 4_u32), (3, 1)] {
+        let mut tape = Tape::default();
+        (0..answered).for_each(|number| tape.other(number * 10 * MS, 900, 3 * MS));
+        (0..hanging).for_each(|_| {
+            tape.called(2 * SECOND, 900);
+        });
+        let Chosen { evidence, busiest, hanging: others, more } = beside_a_busier_client(&tape);
+        assert_eq!(evidence.hosts.unwrap().client().to_string(), "10.0.0.1");
+        assert_eq!(verdict(&judge(&evidence)), Some((Suspect::NoReply, Certainty::Sure)));
+        assert_eq!((evidence.is_busiest, evidence.unanswered), (false, u64::from(hanging)));
+        let busiest = busiest.unwrap();
+        assert_eq!(verdict(&judge(&busiest)), Some((Suspect::IdleClient, Certainty::Sure)));
+        assert!(busiest.is_busiest && others.is_empty() && more == 0);
+    }
+}
+
+#[test]
+fn the_busiest_client_is_the_verdict_beside_others_of_which_single_calls_hang_or_none() {
+    let mut idle = Tape::default();
+    (0..200).for_each(|number| idle.other(number * 10 * MS, 900, 3 * MS));
+    for (tape, is_hanging) in [(idle, false), (beside(1, 900, None), true)] {
+        let Chosen { evidence, busiest, hanging, .. } = beside_a_busier_client(&tape);
+        assert_eq!(evidence.hosts.unwrap().client().to_string(), "10.0.0.3");
+        assert!(evidence.is_busiest && busiest.is_none());
+        let found: Vec<_> = hanging.iter().filter_map(hangs).map(|found| found.suspect).collect();
+        assert_eq!(found, if is_hanging { vec![Suspect::HangingCalls] } else { vec![] });
+    }
 }
 
 #[test]

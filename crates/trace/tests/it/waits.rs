@@ -17,7 +17,7 @@ pub(crate) const RST: u8 = 4;
 #[derive(Default)]
 pub(crate) struct Tape {
     pub(crate) events: Vec<(u64, u16, bool, u8, u16, Vec<u8>)>,
-    xid: u32,
+    pub(crate) xid: u32,
 }
 
 impl Tape {
@@ -59,7 +59,7 @@ impl Tape {
         self.says(at + response_ns, port, &Rpc::Written { xid, bytes });
     }
 
-    fn captured(&self) -> Vec<(u64, Vec<u8>)> {
+    pub(crate) fn captured(&self) -> Vec<(u64, Vec<u8>)> {
         let mut events = self.events.clone();
         events.sort_by_key(|event| event.0);
         let mut sent = std::collections::HashMap::new();

@@ -3,10 +3,12 @@
 //! The files are made first, by one client of each server and at the costs of the topology. What
 //! is reported of operations and resources is about the time after the warm-up.
 
+mod kinds;
 mod links;
 mod meter;
 mod stream;
 pub mod topology;
+mod unused;
 pub mod values;
 mod workload;
 
@@ -32,11 +34,13 @@ use crate::server::Server;
 use crate::stage::{Stage, World};
 use crate::trace::Digest;
 
+pub use self::kinds::KindOutcome;
 pub use self::links::LinkOutcome;
 pub use self::meter::{ServerOutcome, Slice};
 pub use self::topology::{Topology, TopologyError};
 
-/// Operations that may be outstanding in an open loop, for each client, and of all together.
+/// Operations that may be outstanding in an open loop: for each client, beside those that the
+/// longest link has on its way at that rate; and of all together.
 const OPEN_OUTSTANDING: usize = 64;
 const OPEN_OUTSTANDING_MAX: usize = 1 << 20;
 
@@ -58,6 +62,8 @@ pub struct Outcome {
     pub written_bytes_per_s: f64,
     pub response_time: Histogram,
     pub of_operation: BTreeMap<Operation, Histogram>,
+    /// In the order of the topology.
+    pub kinds: Vec<KindOutcome>,
     pub servers: Vec<ServerOutcome>,
     /// Of each link that clients have, the busiest.
     pub links: Vec<LinkOutcome>,
@@ -139,17 +145,17 @@ async fn play(stage: &Stage, topology: &Topology) -> Result<Outcome, SimulateErr
         });
     }
     drop(done);
-    let (mut parts, mut metered, mut links) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut ran, mut links) = (Vec::new(), Vec::new());
     while let Some(part) = results.recv().await {
         let (part, of_server, of_links) = part?;
-        parts.push(part);
-        metered.push(of_server);
+        ran.push((part, of_server));
         links.extend(of_links);
     }
-    if parts.len() != servers.len() {
+    if ran.len() != servers.len() {
         return Err(SimulateError::Lost);
     }
-    metered.sort_by_key(|of_server| of_server.number);
+    ran.sort_by_key(|(_, of_server)| of_server.number);
+    let (parts, metered): (Vec<_>, Vec<_>) = ran.into_iter().unzip();
     links.sort_by(|a: &LinkOutcome, b| a.name.cmp(&b.name));
     let outcome = summed(stage, topology, &parts, metered, &clients);
     Ok(Outcome { links: links::busiest(links), ..outcome })
@@ -192,18 +198,9 @@ impl Part {
         let layout = Layout { accessed: 1.0, ..Layout::of_bytes(workload.files.0, self.seed) };
         let mut files = build(first, first.root(), &layout).await?;
         self.begin(&clients);
-        let load = match workload.rate {
-            Some(per_s) => Load::Open {
-                arrivals: workload.arrivals.0,
-                per_s: per_s / self.topology.server.count as f64,
-                phase: 0.0,
-                outstanding_max: (sessions.len() * OPEN_OUTSTANDING).min(OPEN_OUTSTANDING_MAX),
-            },
-            None => Load::Closed { outstanding: sessions.len() * workload.outstanding },
-        };
         let plan = Plan {
             mix: workload.mix,
-            load,
+            load: self.load(sessions.len()),
             warm_up: workload.warm_up.nanos(),
             time: workload.time.nanos(),
             seed: self.seed,
@@ -212,6 +209,23 @@ impl Part {
         let outcome = mix::run(clock, &sessions, &mut files, &plan).await?;
         let (server, links) = read(meter).await?;
         Ok((outcome, server, links))
+    }
+
+    fn load(&self, sessions: usize) -> Load {
+        let workload = &self.topology.workload;
+        let Some(per_s) = workload.rate else {
+            return Load::ClosedEach { outstanding: workload.outstanding };
+        };
+        let per_s = per_s / self.topology.server.count as f64;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+        let on_the_way = (per_s * self.topology.round_trip_max().as_secs_f64()).ceil() as usize;
+        let outstanding_max = (sessions * OPEN_OUTSTANDING).saturating_add(on_the_way);
+        Load::Open {
+            arrivals: workload.arrivals.0,
+            per_s,
+            phase: 0.0,
+            outstanding_max: outstanding_max.min(OPEN_OUTSTANDING_MAX),
+        }
     }
 
     /// What is planned counts from here, on links as well.
@@ -300,6 +314,7 @@ fn summed(
         written_bytes_per_s: per_s(|part| part.written_bytes),
         response_time,
         of_operation,
+        kinds: kinds::of(topology, parts),
         servers,
         links: Vec::new(),
         client: busiest.expect("a topology has clients"),

@@ -2,6 +2,7 @@
 
 use client::session::Session;
 use client::transfer::{Event, Kind, Limit};
+use load::mix::outcome::Batch;
 use load::mix::{self, Operation};
 use load::scratch::Scratch;
 use load::seqwrite::{self, Workload};
@@ -36,7 +37,7 @@ pub(super) async fn run(
     let begin = clock.now() + warm_up;
     let end = begin + span;
     let (done, mut runs) = mpsc::unbounded_channel();
-    for (session, file) in sessions.iter().zip(files) {
+    for (at, (session, file)) in sessions.iter().zip(files).enumerate() {
         let (own, session, file, done) = (clock.clone(), session.clone(), *file, done.clone());
         let call_bytes = call_bytes.min(session.sizes().write_bytes_max);
         let workload = Workload {
@@ -50,21 +51,23 @@ pub(super) async fn run(
         };
         clock.spawn(async move {
             let data = seqwrite::pattern(call_bytes as usize);
-            done.send(seqwrite::run(&own, &session, file, &data, workload).await).ok();
+            let run = seqwrite::run(&own, &session, file, &data, workload).await;
+            done.send((at, run)).ok();
         });
     }
     drop(done);
-    let mut outcome = mix::Outcome { span, ..mix::Outcome::default() };
-    while let Some(run) = runs.recv().await {
+    let of_session = vec![Batch::default(); sessions.len()];
+    let mut outcome = mix::Outcome { span, of_session, ..mix::Outcome::default() };
+    while let Some((at, run)) = runs.recv().await {
         let events = run?.events.into_iter();
         events
             .filter(|event| begin < event.received && event.received <= end)
-            .for_each(|event| count(&mut outcome, &event));
+            .for_each(|event| count(&mut outcome, at, &event));
     }
     Ok(outcome)
 }
 
-fn count(outcome: &mut mix::Outcome, event: &Event) {
+fn count(outcome: &mut mix::Outcome, session: usize, event: &Event) {
     let operation = match event.kind {
         Kind::Read => Operation::Read,
         Kind::Write => Operation::Write,
@@ -75,6 +78,9 @@ fn count(outcome: &mut mix::Outcome, event: &Event) {
     let tally = outcome.operations.entry(operation).or_default();
     tally.response_time.record(took);
     tally.total += took;
+    let session = &mut outcome.of_session[session];
+    session.answered += 1;
+    session.add_response(took);
     outcome.answered += 1;
     outcome.written_bytes += u64::from(event.bytes);
 }

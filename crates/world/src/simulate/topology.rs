@@ -1,9 +1,12 @@
 //! What is in a simulated world, from a TOML file.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use load::mix::{Arrivals, Mix};
+use net::shape::profile::Profile;
 use perf::model::disk;
+use perf::units::Nanos;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 use server::CommitMode;
@@ -12,7 +15,7 @@ use server::store::sim::{SimOptions, WriteBack};
 use wire::nfs3::Procedure;
 
 use super::values::{Bytes, DiskName, LinkName, Span, Text};
-use super::workload;
+use super::{unused, workload};
 use crate::cost::Costs;
 use crate::server::ServerSpec;
 
@@ -115,6 +118,45 @@ pub enum Fault {
     },
     /// Nothing new has room.
     Full { at: Span, r#for: Span },
+}
+
+impl Fault {
+    pub(super) fn at(&self) -> Nanos {
+        let (Self::Crash { at, .. }
+        | Self::FailWrites { at, .. }
+        | Self::FailSyncs { at, .. }
+        | Self::SlowDisk { at, .. }
+        | Self::Full { at, .. }) = self;
+        at.nanos()
+    }
+
+    /// Nothing goes wrong.
+    pub(super) fn is_nothing(&self) -> bool {
+        match self {
+            Self::Crash { .. } => false,
+            Self::FailWrites { count, .. } | Self::FailSyncs { count, .. } => *count == 0,
+            Self::SlowDisk { percent, r#for, .. } => {
+                *percent == 100 || r#for.nanos() == Nanos::ZERO
+            }
+            Self::Full { r#for, .. } => r#for.nanos() == Nanos::ZERO,
+        }
+    }
+}
+
+/// `crash at 5.00 s, down 1.00 s`
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = self.at();
+        match self {
+            Self::Crash { down, .. } => write!(f, "crash at {at}, down {}", down.nanos()),
+            Self::FailWrites { count, .. } => write!(f, "fail-writes at {at}, count {count}"),
+            Self::FailSyncs { count, .. } => write!(f, "fail-syncs at {at}, count {count}"),
+            Self::SlowDisk { percent, r#for, .. } => {
+                write!(f, "slow-disk at {at}, percent {percent}, for {}", r#for.nanos())
+            }
+            Self::Full { r#for, .. } => write!(f, "full at {at}, for {}", r#for.nanos()),
+        }
+    }
 }
 
 /// Hosts of one kind, at most.
@@ -288,6 +330,7 @@ impl Topology {
             }
         })?;
         topology.check()?;
+        unused::refuse(&topology, text).map_err(TopologyError::Whole)?;
         Ok(topology)
     }
 
@@ -323,11 +366,8 @@ impl Topology {
                     "workload.write is {call_bytes}, and 1 to {most} can be had"
                 ));
             }
-            if self.workload.rate.is_some() {
-                return whole("a sequential write has no workload.rate".to_owned());
-            }
         }
-        if self.workload.time.nanos() == perf::units::Nanos::ZERO {
+        if self.workload.time.nanos() == Nanos::ZERO {
             return whole("workload.time is 0".to_owned());
         }
         Ok(())
@@ -335,6 +375,13 @@ impl Topology {
 
     pub fn clients_count(&self) -> usize {
         self.clients.iter().map(|clients| clients.count).fold(0, usize::saturating_add)
+    }
+
+    /// Of the longest link, without what its queue adds.
+    pub(super) fn round_trip_max(&self) -> Nanos {
+        let links = self.clients.iter().map(|clients| &clients.link.0);
+        let round_trip = |link: &Profile| link.there.link.latency + link.back.link.latency;
+        links.map(round_trip).max().unwrap_or_default()
     }
 
     pub(super) fn crashes(&self) -> bool {

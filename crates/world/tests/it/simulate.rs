@@ -1,6 +1,6 @@
 //! Topologies are read strictly, and run the same each time.
 
-use world::simulate::{Outcome, Topology, run};
+use world::simulate::{KindOutcome, Outcome, Topology, run};
 
 const SMALL: &str = r#"
 seed = 3
@@ -39,6 +39,49 @@ fn a_closed_loop_on_one_busy_processor_gets_what_it_has() {
     // In a closed loop N = X R.
     let mean = outcome.response_time.mean().as_secs_f64();
     assert!((mean * outcome.per_s / 6.0 - 1.0).abs() < 0.03, "{mean}");
+}
+
+#[test]
+fn clients_of_several_kinds_do_not_hold_each_other_up() {
+    let of = |outstanding: usize, links: &[&str]| {
+        let clients = |link: &&str| format!("[[clients]]\ncount = 2\nlink = \"{link}\"\n");
+        outcome(&format!(
+            "{}[workload]\nmix = \"getattr\"\noutstanding = {outstanding}\nwarm-up = \"200ms\"\n\
+             time = \"800ms\"\nfiles = \"64K\"\n",
+            links.iter().map(clients).collect::<String>()
+        ))
+    };
+    for outstanding in [1, 3] {
+        let (near, far) = (of(outstanding, &["lan-1g"]), of(outstanding, &["wan-80ms"]));
+        let both = of(outstanding, &["lan-1g", "wan-80ms"]);
+        for (kind, alone) in both.kinds.iter().zip([&near, &far]) {
+            assert!((kind.per_s / alone.per_s - 1.0).abs() < 0.02, "{kind:?} {}", alone.per_s);
+            // In a closed loop N = X R: none has more outstanding than was stated.
+            let found = kind.per_s * kind.response_mean.unwrap().as_secs_f64();
+            let stated = (2 * outstanding) as f64;
+            assert!((found / stated - 1.0).abs() < 0.03, "{found} of {stated}: {kind:?}");
+        }
+        let sum: f64 = both.kinds.iter().map(|kind| kind.per_s).sum();
+        assert!((sum / both.per_s - 1.0).abs() < 1e-9, "{sum} {both:?}");
+    }
+}
+
+#[test]
+fn each_kind_has_the_sessions_of_its_own_clients_on_several_servers() {
+    let clients = |count, link| format!("[[clients]]\ncount = {count}\nlink = \"{link}\"\n");
+    let workloads = ["mix = \"getattr\"", "write = \"64K\""];
+    for workload in workloads {
+        let outcome = outcome(&format!(
+            "[server]\ncount = 3\n{}{}[workload]\n{workload}\nwarm-up = \"100ms\"\n\
+             time = \"400ms\"\nfiles = \"1M\"\n",
+            clients(4, "lan-1g"),
+            clients(3, "wan-10ms")
+        ));
+        let [near, far] = &outcome.kinds[..] else { panic!("{outcome:?}") };
+        assert_eq!((near.clients, far.clients), (4, 3));
+        let ms = |kind: &KindOutcome| kind.response_mean.unwrap().as_millis_f64();
+        assert!(ms(near) < 2.0 && ms(far) > 10.0, "{workload}: {near:?} {far:?}");
+    }
 }
 
 #[test]
@@ -120,6 +163,19 @@ fn an_open_loop_offers_what_was_requested() {
 }
 
 #[test]
+fn a_long_link_does_not_hold_the_rate_of_an_open_loop_up() {
+    let open = outcome(
+        "[[clients]]\ncount = 2\nlink = \"lan-1g\"\n[[clients]]\ncount = 2\nlink = \"wan-80ms\"\n\
+         [workload]\nmix = \"getattr\"\nrate = 8000\nfiles = \"64K\"\nwarm-up = \"200ms\"\n\
+         time = \"300ms\"\n",
+    );
+    // 2,000 at each far client make 160 on the way.
+    assert!(open.keeps_up && (open.per_s / 8_000.0 - 1.0).abs() < 0.05, "{}", open.per_s);
+    let [near, far] = [0, 1].map(|kind| open.kinds[kind].response_mean.unwrap().as_millis_f64());
+    assert!(near < 1.0 && (80.0..82.0).contains(&far), "{near} {far}");
+}
+
+#[test]
 fn a_rate_above_what_the_server_does_is_reported_as_such() {
     let at =
         |rate: f64| outcome(&SMALL.replace("\"getattr\"", &format!("\"getattr\"\nrate = {rate}")));
@@ -177,4 +233,33 @@ fn what_is_wrong_is_named_with_its_line() {
     let refused = Topology::parse(&crowd).map(drop).unwrap_err().to_string();
     assert!(refused.contains("102400000, and at most 1048576"), "{refused}");
     assert!(Topology::parse("").is_err() && Topology::parse("clients = []").is_err());
+}
+
+#[test]
+fn what_has_no_effect_is_refused() {
+    let error = |more: &str| Topology::parse(&(SMALL.to_owned() + more)).map(drop).unwrap_err();
+    let without = "workload.commit has no effect without workload.write";
+    let cases = [
+        ("rate = 10\noutstanding = 2", "workload.outstanding has no effect beside workload.rate"),
+        ("write = \"1K\"", "workload.mix has no effect beside workload.write"),
+        ("arrivals = \"fixed\"", "workload.arrivals has no effect without workload.rate"),
+        ("commit = \"1M\"", without),
+        (
+            "[[faults]]\nwhat = \"crash\"\nat = \"5000s\"\ndown = \"1s\"",
+            "crash at 5000 s, down 1.00 s has no effect: the run ends after 55.0 ms",
+        ),
+        (
+            "[[faults]]\nwhat = \"slow-disk\"\nat = \"0\"\npercent = 100\nfor = \"1s\"",
+            "slow-disk at 0 ns, percent 100, for 1.00 s has no effect",
+        ),
+        (
+            "[[faults]]\nwhat = \"fail-syncs\"\nat = \"54ms\"\ncount = 0",
+            "fail-syncs at 54.0 ms, count 0 has no effect",
+        ),
+    ];
+    for (more, wanted) in cases {
+        assert_eq!(error(more).to_string(), wanted);
+    }
+    let fault = "[[faults]]\nwhat = \"full\"\nat = \"54ms\"\nfor = \"5s\"";
+    assert!(Topology::parse(&(SMALL.to_owned() + fault)).is_ok());
 }

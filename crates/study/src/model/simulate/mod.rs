@@ -23,7 +23,7 @@ const PERCENTS: [f64; 10] = [10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.
 /// Runs the command.
 pub(crate) fn run(args: &Simulate, verbosity: Verbosity) -> Result<(), Failure> {
     output::check([&args.json, &args.html], [&args.topology])?;
-    let topology = read(args)?;
+    let (topology, formula_mib_per_s) = read(args)?;
     let clock = Clock::real();
     let started = load::environment::rfc3339(&clock);
     let begun = clock.now();
@@ -40,26 +40,32 @@ pub(crate) fn run(args: &Simulate, verbosity: Verbosity) -> Result<(), Failure> 
     }
     let curve = if args.curve { curve(&topology, outcome.per_s)? } else { Vec::new() };
     let memory_bytes_max = footprint::memory_bytes_max();
-    let simulated = Simulated { topology, outcome, started, took, memory_bytes_max, curve };
+    let simulated =
+        Simulated { topology, formula_mib_per_s, outcome, started, took, memory_bytes_max, curve };
     let page = output::write_to(&args.html, || page::html(&simulated));
     output::print_text(verbosity, [&args.json, &args.html], || screen::text(&simulated))?;
     output::write_to(&args.json, || record::json(&simulated)).and(page)
 }
 
-fn read(args: &Simulate) -> Result<Topology, Failure> {
+/// What is simulated, and what a formula has for it.
+fn read(args: &Simulate) -> Result<(Topology, Option<f64>), Failure> {
     let path = &args.topology;
     let text =
         source::text(path).map_err(|cause| super::page::unreadable(path, "simulate", &cause))?;
     let is_record = source::is_json(&text);
     unused::refuse([(args.of.is_some() && !is_record, "--of")], "a record")?;
-    let topology = match is_record {
+    let (topology, formula_mib_per_s) = match is_record {
         true => saved::topology(path, args.of.as_deref())?,
-        false => Topology::parse(&text).map_err(|cause| {
-            let advice = "nfskit model simulate --help shows a topology";
-            Failure::environment(format!("{}: {cause}", path.display()), advice)
-        })?,
+        false => {
+            let topology = Topology::parse(&text).map_err(|cause| {
+                let advice = "nfskit model simulate --help shows a topology";
+                Failure::environment(format!("{}: {cause}", path.display()), advice)
+            })?;
+            (topology, None)
+        }
     };
-    Ok(Topology { seed: args.seed.unwrap_or(topology.seed), ..topology })
+    let seed = args.seed.unwrap_or(topology.seed);
+    Ok((Topology { seed, ..topology }, formula_mib_per_s))
 }
 
 /// The same world at rates up to what it does when nobody waits.

@@ -4,7 +4,7 @@ use harness::records::{known, quantile};
 use harness::shell;
 use perf::units::Nanos;
 use report::curves::{CurvesPlot, CurvesReport, Line, html as page};
-use world::simulate::{Outcome, Slice};
+use world::simulate::{KindOutcome, Outcome, Slice};
 
 use super::screen;
 use super::simulated::{LoadPoint, Simulated, shortfall};
@@ -43,12 +43,18 @@ fn findings(outcome: &Outcome) -> Vec<String> {
         let [processor, disk] = shares.map(|share| 100.0 * share);
         format!("Server {}: processor {processor:.0} %, disk {disk:.0} % busy.", at + 1)
     });
+    let kinds = outcome.kinds.iter().filter(|_| outcome.kinds.len() > 1).map(|kind| {
+        let (KindOutcome { clients, link, per_s, .. }, mean) = (kind, known(kind.response_mean));
+        format!(
+            "{clients} clients behind {link}: {per_s:.1} operations a second, {mean} at the mean."
+        )
+    });
     let links = outcome.links.iter().map(|link| {
         let [there, back] = [link.there, link.back].map(|share| 100.0 * share);
         let name = &link.name;
         format!("Link {name}: {there:.0} % busy to the server, {back:.0} % back.")
     });
-    std::iter::once(all).chain(servers).chain(links).collect()
+    std::iter::once(all).chain(kinds).chain(servers).chain(links).collect()
 }
 
 fn utilization(simulated: &Simulated) -> CurvesPlot {

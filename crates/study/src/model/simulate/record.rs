@@ -25,6 +25,8 @@ pub(super) fn json(simulated: &Simulated) -> String {
     record.metric("operations_per_s", outcome.per_s, "1/s");
     record.metric("read_bytes_per_s", outcome.read_bytes_per_s, "B/s");
     record.metric("written_bytes_per_s", outcome.written_bytes_per_s, "B/s");
+    let formula = simulated.formula_mib_per_s.map(|mib_per_s| mib_per_s * f64::from(1 << 20));
+    record.metric_if_known("formula/written_bytes_per_s", formula, "B/s");
     record.metric("virtual_time_s", outcome.elapsed.as_secs_f64(), "s");
     record.metric("messages", outcome.digest.messages as f64, "messages");
     record.metric("simulator/time_s", simulated.took.as_secs_f64(), "s");
@@ -36,6 +38,11 @@ pub(super) fn json(simulated: &Simulated) -> String {
     for LinkOutcome { name, there, back } in &outcome.links {
         record.metric(&format!("link/{name}/there_utilization_max"), *there, "1");
         record.metric(&format!("link/{name}/back_utilization_max"), *back, "1");
+    }
+    for (number, kind) in (1..).zip(&outcome.kinds) {
+        record.metric(&format!("clients{number}/operations_per_s"), kind.per_s, "1/s");
+        let mean_us = kind.response_mean.map(Nanos::as_micros_f64);
+        record.metric_if_known(&format!("clients{number}/response_us"), mean_us, "us");
     }
     record.metric("client/cpu_utilization_max", outcome.client.utilization, "1");
     response_times(&mut record, outcome);

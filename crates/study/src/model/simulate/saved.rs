@@ -13,13 +13,15 @@ use crate::model::source::Source;
 use crate::model::worlds::{self, Load, Stage};
 use crate::model::{fit, infer};
 
-/// Of a curve: the server at half its peak. Of a sweep: with the calls outstanding at which it is
-/// full, or the most that it has. Of a trace: with as many as it had.
-pub(super) fn topology(path: &Path, of: Option<&str>) -> Result<Topology, Failure> {
+/// Of a path: the sequential write that was probed, and what the formula has for it, MiB/s. Of a
+/// curve: the server at half its peak. Of a sweep: with the calls outstanding at which it is full,
+/// or the most that it has. Of a trace: with as many as it had.
+pub(super) fn topology(path: &Path, of: Option<&str>) -> Result<(Topology, Option<f64>), Failure> {
     let about = |cause: &dyn std::fmt::Display| unreadable(path, "simulate", cause);
     let topology = match Source::read(path, "simulate", of)? {
         Source::Path(saved, _) => {
-            return Topology::parse(&of_path(&saved)).map_err(|error| about(&error));
+            let topology = Topology::parse(&of_path(&saved)).map_err(|error| about(&error))?;
+            return Ok((topology, Some(saved.case().formula().mib_per_s)));
         }
         Source::Curve(curve, facts) => {
             let inferred = infer::infer(&curve, path, &facts)?;
@@ -43,7 +45,7 @@ pub(super) fn topology(path: &Path, of: Option<&str>) -> Result<Topology, Failur
             Stage::of_trace(&before.case).topology()
         }
     };
-    topology.map_err(|why| about(&why))
+    topology.map(|topology| (topology, None)).map_err(|why| about(&why))
 }
 
 /// As an option has it, without zeros at its end.

@@ -6,8 +6,8 @@ use harness::records::{bytes, known, quantile};
 use perf::histogram::Histogram;
 use perf::units::Nanos;
 use perf::words::counted;
-use world::simulate::topology::Topology;
-use world::simulate::{LinkOutcome, Outcome, ServerOutcome};
+use world::simulate::topology::{Fault, Topology};
+use world::simulate::{KindOutcome, LinkOutcome, Outcome, ServerOutcome};
 
 use super::simulated::{Simulated, shortfall};
 
@@ -28,6 +28,10 @@ fn write_all(text: &mut String, simulated: &Simulated) -> std::fmt::Result {
         "\nthroughput    {:.1} operations/s, read {read:.2} MiB/s, written {written:.2} MiB/s",
         outcome.per_s
     )?;
+    if let Some(formula) = simulated.formula_mib_per_s {
+        let (over, what) = (written / formula - 1.0, "written by the formula: the simulation is");
+        writeln!(text, "formula       {formula:.2} MiB/s {what} {:+.0} %", 100.0 * over)?;
+    }
     if let Some(why) = shortfall(simulated) {
         writeln!(text, "warning       {why}")?;
     }
@@ -36,6 +40,7 @@ fn write_all(text: &mut String, simulated: &Simulated) -> std::fmt::Result {
         writeln!(text, "failed        {} operations, the first: {first}", outcome.failed)?;
     }
     response_times(text, outcome)?;
+    kinds(text, outcome)?;
     writeln!(text, "\n{:<14}{:>10}   ", "resource", "busy")?;
     for (number, server) in outcome.servers.iter().enumerate() {
         server_rows(text, number + 1, server)?;
@@ -62,6 +67,19 @@ fn response_times(text: &mut String, outcome: &Outcome) -> std::fmt::Result {
     row(text, "all", &times(&outcome.response_time))?;
     let mut each = outcome.of_operation.iter();
     each.try_for_each(|(operation, of)| row(text, operation.name(), &times(of)))
+}
+
+/// Clients of each kind, where there are several.
+fn kinds(text: &mut String, outcome: &Outcome) -> std::fmt::Result {
+    if outcome.kinds.len() < 2 {
+        return Ok(());
+    }
+    writeln!(text, "\n{:<14}{:>14}{:>10}{:>10}", "clients", "operations/s", "of each", "mean")?;
+    for KindOutcome { clients, link, per_s, response_mean } in &outcome.kinds {
+        let (each, mean) = (per_s / *clients as f64, known(*response_mean));
+        writeln!(text, "{clients:<14}{per_s:>14.1}{each:>10.1}{mean:>10}   behind {link}")?;
+    }
+    Ok(())
 }
 
 /// Of the run: its messages, and what it took of this machine.
@@ -102,10 +120,16 @@ pub(super) fn setting(topology: &Topology) -> String {
         .iter()
         .map(|clients| format!("{} behind {}", clients.count, clients.link.0.name))
         .collect();
+    let faults: Vec<String> = topology.faults.iter().map(Fault::to_string).collect();
+    let faults = if faults.is_empty() {
+        String::new()
+    } else {
+        format!("\nfaults        {}", faults.join("; "))
+    };
     format!(
         "clients       {}\n\
          servers       {} with {}, disk {}\n\
-         workload      {what}, {load}, for {}",
+         workload      {what}, {load}, for {}{faults}",
         clients.join(", "),
         topology.server.count,
         counted(topology.server.cores as u64, "core"),

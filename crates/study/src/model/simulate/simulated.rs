@@ -6,6 +6,8 @@ use world::simulate::{Outcome, ServerOutcome, Topology};
 /// A run, and what it cost this machine.
 pub(super) struct Simulated {
     pub(super) topology: Topology,
+    /// What the formula has for it, of the record of a path.
+    pub(super) formula_mib_per_s: Option<f64>,
     pub(super) outcome: Outcome,
     pub(super) started: String,
     /// Real time of the run, without its load points.
