@@ -325,7 +325,7 @@ impl<S: Store> Inner<S> {
 
 /// Whether the origin has a time as it was set: its file systems may have none so fine, and it says
 /// so by zeros.
-fn is_as_set(there: Time, set: Time) -> bool {
+pub(super) fn is_as_set(there: Time, set: Time) -> bool {
     const GRAINS: [u32; 4] = [1_000_000_000, 1_000_000, 1_000, 100];
     let grain = GRAINS.into_iter().find(|grain| there.nanos.is_multiple_of(*grain)).unwrap_or(1);
     (there.secs, there.nanos / grain) == (set.secs, set.nanos / grain)

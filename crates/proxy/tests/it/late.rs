@@ -7,9 +7,10 @@ use std::sync::atomic::Ordering;
 use perf::units::Nanos;
 use proxy::write_back::{Conflict, Event};
 use server::store::Store;
+use server::types::CreateHow;
 
-use crate::conflicts::{find, make, read, write};
-use crate::stage::{Stage, names, play};
+use crate::conflicts::{Set, find, make, read, test, write};
+use crate::stage::{Life, Stage, names, play, root};
 
 #[test]
 fn a_write_that_the_origin_executes_late_is_done_before_what_the_next_proxy_sends() {
@@ -168,4 +169,39 @@ fn what_somebody_else_writes_elsewhere_in_a_file_is_no_conflict() {
         assert_eq!(&read(files, &files.root(), "file").await[950..956], "theirs");
         assert_eq!(*stage.events.lock(), []);
     });
+}
+
+/// After the kill, or while the proxy lived and had not sent its own yet: a lock has one holder.
+#[test]
+fn what_somebody_else_has_made_under_a_name_that_a_killed_proxy_was_making_is_his() {
+    const NAMES: [&str; 2] = ["exclusive", "guarded"];
+    for is_after in [true, false] {
+        test(async move |Set { stage, life, dir, there, .. }| {
+            let how = CreateHow::Exclusive([7; 8]);
+            life.proxy.create(&root(), &dir, b"exclusive", how).await.result.unwrap();
+            make(&life.proxy, &dir, "guarded").await;
+            let mut life = Some(life);
+            if is_after {
+                life.take().into_iter().for_each(Life::kill);
+                stage.clock.sleep(Nanos::from_secs(2)).await;
+            }
+            for name in NAMES {
+                make(&*stage.origin.files, &there, name).await;
+            }
+            life.into_iter().for_each(Life::kill);
+            stage.origin.is_away.store(false, Ordering::Relaxed);
+            let life = stage.begin().await;
+            assert_eq!(life.proxy.drained(None).await, 0);
+            let all = names(&*stage.origin.files, &there).await;
+            let is_copy = |name: &&str| {
+                let copy = format!("{name}.nfskit-conflict-");
+                all.iter().any(|found| found.starts_with(&copy))
+            };
+            assert_eq!(NAMES.iter().copied().filter(is_copy).count(), 2, "{is_after}: {all:?}");
+            let events = stage.events.lock();
+            let is_made =
+                |event: &Event| matches!(event, Event::Beside { why: Conflict::Replaced, .. });
+            assert!(events.len() == 2 && events.iter().all(is_made), "{is_after}: {events:?}");
+        });
+    }
 }
