@@ -3,6 +3,7 @@
 //! ```text
 //!   LOG             changes on their way
 //!   LOG.state       which state directory names files in it (`log_state.rs`)
+//!   LOG.root        which directory of the origin it is for (`log_root.rs`)
 //!   LOG.conflicts   a line for each conflict
 //!   LOG.refused     what clients have written, and the origin refuses for good
 //! ```
@@ -29,6 +30,7 @@ use server::store::dir::write_log::{Alone, LogError, LogTrouble, Peek};
 use server::types::{Caller, Status};
 
 use crate::exit::Failure;
+use crate::log_root::{self, Root};
 use crate::log_state::{self, Named};
 use crate::mounts::settings::Settings;
 use crate::signals::Interrupts;
@@ -120,6 +122,8 @@ pub async fn open(
     let state_path = fs::canonicalize(state.path()).map_err(|cause| no_state(path, &cause))?;
     let named = Named::at(state_path)?;
     log_state::check(path, &named, changes)?;
+    let root = Root::of(&remote);
+    log_root::check(path, &root, changes)?;
     let aliases = Aliases::open(state.path()).map_err(|why| {
         Failure::environment(why, "another --state DIR, if nothing is in the log")
     })?;
@@ -133,8 +137,10 @@ pub async fn open(
     };
     let opened = WriteBack::open(clock, remote, Arc::new(aliases), log, options);
     let store = opened.await.map_err(|error| cannot_open(&error, path, uid))?;
-    // Nothing is answered before: what is in the log is named by that state.
-    if let Err(cause) = log_state::remember(path, &named) {
+    // Nothing is answered before: what is in the log is named by that state, and for that root.
+    let remembered =
+        log_state::remember(path, &named).and_then(|()| log_root::remember(path, &root));
+    if let Err(cause) = remembered {
         store.end().await;
         return Err(no_state(path, &cause));
     }
@@ -216,7 +222,7 @@ fn about_refusal(status: Status, uid: u32) -> String {
 }
 
 fn no_state(log: &Path, cause: &std::io::Error) -> Failure {
-    let what = format!("{}: {cause}", beside(log, ".state").display());
+    let what = format!("files beside {}: {cause}", log.display());
     Failure::environment(what, "a directory of its own")
 }
 

@@ -293,6 +293,34 @@ fn a_drain_says_what_the_origin_did_not_get_and_fails() {
 }
 
 #[test]
+fn a_log_is_not_brought_to_another_directory_of_the_same_origin() {
+    let (origin, state) = (Served::folder(&[]), tempfile::tempdir().unwrap());
+    let (log, root) = (state.path().join("log"), state.path().join("log.root"));
+    let log = log.to_str().unwrap();
+    let (served, mut client, file) = with_a_file(&origin, state.path());
+    origin.program.signal(Signal::STOP);
+    client.sets(file, Sattr3::of_mode(0o600));
+    let (url, address) = (origin.url(), origin.address.to_string());
+    for program in [served.program, origin.program] {
+        program.signal(Signal::KILL);
+        program.finish();
+    }
+    let beneath = tempfile::tempdir().unwrap();
+    let mut serve = nfskit(["serve"]);
+    serve.arg(beneath.path()).args(TRUSTING);
+    let other = Served::start(serve, &address);
+    let advice = format!("or remove {}", root.display());
+    let another = ["1 change of files in another directory", &advice];
+    run(["log", "drain", log, &url]).complains(3, &another);
+    assert_eq!(fs::read_dir(beneath.path()).unwrap().count(), 0);
+    fs::remove_file(root).unwrap();
+    let all_the_same = run(["log", "drain", log, &url]);
+    assert_eq!(all_the_same.code, Some(1), "{all_the_same:?}");
+    assert!(all_the_same.stderr.contains("1 change not carried out"), "{all_the_same:?}");
+    other.stop();
+}
+
+#[test]
 fn a_drain_that_the_origin_does_not_take_ends_when_it_is_to_and_says_what_is_left() {
     static PIECE: [u8; 64 << 10] = [7; 64 << 10];
     let (origin, state) = (Served::memory(&["--mem-size", "1M"]), tempfile::tempdir().unwrap());
