@@ -85,18 +85,20 @@ fn unusable(error: LogError) -> Failure {
         LogTrouble::NotFound | LogTrouble::NotMade => {
             "a folder that is there, and in which this user may make files"
         }
+        LogTrouble::Damaged | LogTrouble::WrongLength => KEEP_A_COPY,
         _ => "the log of a proxy to the same origin, or a path where nothing is",
     };
     Failure::environment(error, advice)
 }
 
-const KEEP_A_COPY: &str =
+/// What to do with a log that is not whole.
+pub const KEEP_A_COPY: &str =
     "keep a copy of it; what is whole in it is not brought anywhere by itself";
 
 /// Why a log cannot be looked at.
 fn unreadable(error: LogError) -> Failure {
     let advice = match error.kind() {
-        LogTrouble::WrongLength => KEEP_A_COPY,
+        LogTrouble::Damaged | LogTrouble::WrongLength => KEEP_A_COPY,
         _ => "the log of serve nfs://... --write-back, as the user who has it",
     };
     Failure::environment(error, advice)
@@ -115,6 +117,7 @@ pub async fn open(
     let state = state.ok_or_else(without_state)?;
     check_is_file(path)?;
     let name = origin::name(&settings.target);
+    check_is_for(path, &name)?;
     let alone = Alone::open_or_make(path, bytes, &owner_name(&name)).map_err(unusable)?;
     let (id, boot, size) = (alone.set().id, alone.boot(), alone.set().all_bytes());
     let log = Log::of_file(alone, path).map_err(unusable)?;
@@ -166,6 +169,22 @@ fn check_is_file(log: &Path) -> Result<(), Failure> {
     }
     let what = format!("--write-back {}: a log on a device is not there yet", log.display());
     Err(Failure::usage(what, "a file"))
+}
+
+/// What is no log, or cannot be read, is found out later.
+fn check_is_for(log: &Path, origin: &str) -> Result<(), Failure> {
+    match Peek::open(log) {
+        Ok(peek) if peek.owner() != owner_name(origin) => {
+            let made_for = origin::as_target(&owner_text(peek.owner()));
+            let what = format!(
+                "the log {} was made for another origin: {made_for}, not {}",
+                log.display(),
+                origin::as_target(origin)
+            );
+            Err(Failure::environment(what, "the same URL as before, or another log"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn patience(settings: &Settings) -> Nanos {

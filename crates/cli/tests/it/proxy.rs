@@ -480,7 +480,8 @@ fn what_is_on_its_way_is_reported_and_a_log_has_one_proxy_and_one_origin() {
     let other = Served::memory(&[]);
     let mut foreign = writes_back(&other, state.path());
     foreign.args(["--listen", "127.0.0.1:0"]);
-    Program::start(&mut foreign).finish().complains(3, &["made for another origin"]);
+    let made_for = format!("made for another origin: nfs://127.0.0.1:{}/", origin.port());
+    Program::start(&mut foreign).finish().complains(3, &[&made_for]);
     let of_proxy = ["the log of a proxy", "log status FILE", "log drain FILE URL"];
     for verb in ["inspect", "verify"] {
         refused(&["log", verb, log], 3, &of_proxy);
@@ -493,6 +494,16 @@ fn what_is_on_its_way_is_reported_and_a_log_has_one_proxy_and_one_origin() {
     fs::write(&cut, &fs::read(log).unwrap()[..100_000]).unwrap();
     let cut_off = ["of 100000 bytes and was made with 16777216: cut off", "keep a copy"];
     refused(&["log", "status", cut.to_str().unwrap()], 3, &cut_off);
+    let whole = fs::read(log).unwrap();
+    let long = state.path().join("long");
+    fs::write(&long, [&whole[..], &[0; 4096]].concat()).unwrap();
+    let too_long = ["of 16781312 bytes and was made with 16777216", "keep a copy"];
+    refused(&["log", "status", long.to_str().unwrap()], 3, &too_long);
+    let damaged = state.path().join("damaged");
+    fs::write(&damaged, [&whole[..20], &[!whole[20]], &whole[21..]].concat()).unwrap();
+    let checksum = ["its first block is damaged", "keep a copy", "not brought anywhere by itself"];
+    refused(&["log", "status", damaged.to_str().unwrap()], 3, &checksum);
+    refused(&["log", "verify", damaged.to_str().unwrap()], 1, &checksum);
     let data = tempfile::tempdir().unwrap();
     let data = data.path().to_str().unwrap();
     refused(&["serve", data, "--write-back", log], 2, &["--write-back is of the store nfs://"]);
