@@ -30,6 +30,7 @@ pub mod footprint;
 pub mod hints;
 pub mod input;
 pub mod local;
+mod log_root;
 mod log_state;
 pub mod logged;
 pub mod metrics;

@@ -3,6 +3,7 @@
 //! ```text
 //!   LOG             changes on their way
 //!   LOG.state       which state directory names files in it (`log_state.rs`)
+//!   LOG.root        which directory of the origin it is for (`log_root.rs`)
 //!   LOG.conflicts   a line for each conflict
 //!   LOG.refused     what clients have written, and the origin refuses for good
 //! ```
@@ -29,6 +30,7 @@ use server::store::dir::write_log::{Alone, LogError, LogTrouble, Peek};
 use server::types::{Caller, Status};
 
 use crate::exit::Failure;
+use crate::log_root::{self, Root};
 use crate::log_state::{self, Named};
 use crate::mounts::settings::Settings;
 use crate::signals::Interrupts;
@@ -83,18 +85,20 @@ fn unusable(error: LogError) -> Failure {
         LogTrouble::NotFound | LogTrouble::NotMade => {
             "a folder that is there, and in which this user may make files"
         }
+        LogTrouble::Damaged | LogTrouble::WrongLength => KEEP_A_COPY,
         _ => "the log of a proxy to the same origin, or a path where nothing is",
     };
     Failure::environment(error, advice)
 }
 
-const KEEP_A_COPY: &str =
+/// What to do with a log that is not whole.
+pub const KEEP_A_COPY: &str =
     "keep a copy of it; what is whole in it is not brought anywhere by itself";
 
 /// Why a log cannot be looked at.
 fn unreadable(error: LogError) -> Failure {
     let advice = match error.kind() {
-        LogTrouble::WrongLength => KEEP_A_COPY,
+        LogTrouble::Damaged | LogTrouble::WrongLength => KEEP_A_COPY,
         _ => "the log of serve nfs://... --write-back, as the user who has it",
     };
     Failure::environment(error, advice)
@@ -113,6 +117,7 @@ pub async fn open(
     let state = state.ok_or_else(without_state)?;
     check_is_file(path)?;
     let name = origin::name(&settings.target);
+    check_is_for(path, &name)?;
     let alone = Alone::open_or_make(path, bytes, &owner_name(&name)).map_err(unusable)?;
     let (id, boot, size) = (alone.set().id, alone.boot(), alone.set().all_bytes());
     let log = Log::of_file(alone, path).map_err(unusable)?;
@@ -120,6 +125,8 @@ pub async fn open(
     let state_path = fs::canonicalize(state.path()).map_err(|cause| no_state(path, &cause))?;
     let named = Named::at(state_path)?;
     log_state::check(path, &named, changes)?;
+    let root = Root::of(&remote);
+    log_root::check(path, &root, changes)?;
     let aliases = Aliases::open(state.path()).map_err(|why| {
         Failure::environment(why, "another --state DIR, if nothing is in the log")
     })?;
@@ -133,8 +140,10 @@ pub async fn open(
     };
     let opened = WriteBack::open(clock, remote, Arc::new(aliases), log, options);
     let store = opened.await.map_err(|error| cannot_open(&error, path, uid))?;
-    // Nothing is answered before: what is in the log is named by that state.
-    if let Err(cause) = log_state::remember(path, &named) {
+    // Nothing is answered before: what is in the log is named by that state, and for that root.
+    let remembered =
+        log_state::remember(path, &named).and_then(|()| log_root::remember(path, &root));
+    if let Err(cause) = remembered {
         store.end().await;
         return Err(no_state(path, &cause));
     }
@@ -160,6 +169,22 @@ fn check_is_file(log: &Path) -> Result<(), Failure> {
     }
     let what = format!("--write-back {}: a log on a device is not there yet", log.display());
     Err(Failure::usage(what, "a file"))
+}
+
+/// What is no log, or cannot be read, is found out later.
+fn check_is_for(log: &Path, origin: &str) -> Result<(), Failure> {
+    match Peek::open(log) {
+        Ok(peek) if peek.owner() != owner_name(origin) => {
+            let made_for = origin::as_target(&owner_text(peek.owner()));
+            let what = format!(
+                "the log {} was made for another origin: {made_for}, not {}",
+                log.display(),
+                origin::as_target(origin)
+            );
+            Err(Failure::environment(what, "the same URL as before, or another log"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn patience(settings: &Settings) -> Nanos {
@@ -216,7 +241,7 @@ fn about_refusal(status: Status, uid: u32) -> String {
 }
 
 fn no_state(log: &Path, cause: &std::io::Error) -> Failure {
-    let what = format!("{}: {cause}", beside(log, ".state").display());
+    let what = format!("files beside {}: {cause}", log.display());
     Failure::environment(what, "a directory of its own")
 }
 

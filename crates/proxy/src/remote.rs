@@ -125,6 +125,11 @@ impl Remote {
         &self.session
     }
 
+    /// fsid and fileid of what is exported.
+    pub fn root_identity(&self) -> (u64, u64) {
+        self.root_identity
+    }
+
     pub fn handles(&self) -> &Handles {
         &self.handles
     }

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use harness::exit::Failure;
 use harness::served::CommitMode;
 use harness::verbosity::Verbosity;
-use harness::{origin, output, recovery, served, unservable, unused, write_back};
+use harness::write_back::{self, KEEP_A_COPY};
+use harness::{origin, output, recovery, served, unservable, unused};
 use perf::words::counted;
-use server::store::dir::write_log::{self, Inspection, LogError, Peek, Recovered, WriteLog};
+use server::store::dir::write_log::{self, Inspection, LogError, LogTrouble, Recovered, WriteLog};
 use server::store::dir::{DirOptions, DirStore};
 use wire::show::Hex;
 
@@ -16,7 +17,9 @@ use crate::args::log::{Drain, Inspect, Log, Replay, Status, Verify};
 /// Runs the command.
 pub(crate) fn run(args: &Log, verbosity: Verbosity) -> Result<(), Failure> {
     let text = match args {
-        Log::Inspect(Inspect { files }) => summary(&write_log::inspect(files).map_err(unusable)?),
+        Log::Inspect(Inspect { files }) => {
+            summary(&write_log::inspect(files).map_err(|error| unusable(files, error))?)
+        }
         Log::Verify(args) => verify(args)?,
         Log::Replay(args) => replay(args)?,
         Log::Drain(args) => drain(args)?,
@@ -29,17 +32,26 @@ fn verify(Verify { files }: &Verify) -> Result<String, Failure> {
     const SALVAGE: &str =
         "keep a copy of it; nfskit log replay --salvage brings what is whole to its place";
     let inspection = write_log::inspect(files).map_err(|error| match error {
+        LogError::Damaged { .. } if has_log_of_proxy(files) => Failure::check(error, KEEP_A_COPY),
         LogError::Damaged { .. } => Failure::check(error, SALVAGE),
-        error => unusable(error),
+        error => unusable(files, error),
     })?;
     let Inspection { frames, frames_bytes, unreadable, .. } = inspection;
     let unread = unreadable.map_or_else(String::new, |of| recovery::unread(&of));
     Ok(format!("{unread}whole: {frames} frames of {frames_bytes} bytes\n"))
 }
 
-fn unusable(error: LogError) -> Failure {
-    let advice = unservable::about_log(error.kind());
+fn unusable(files: &[PathBuf], error: LogError) -> Failure {
+    let advice = match error.kind() {
+        LogTrouble::Damaged | LogTrouble::WrongLength if has_log_of_proxy(files) => KEEP_A_COPY,
+        kind => unservable::about_log(kind),
+    };
     Failure::environment(error, advice)
+}
+
+/// Of a proxy's log nothing is salvaged: what is missing may be what the rest was built on.
+fn has_log_of_proxy(files: &[PathBuf]) -> bool {
+    files.iter().any(|file| write_log::begins_as_of_proxy(file))
 }
 
 /// Opens the directory with its log, which brings to its place what that holds.
@@ -52,9 +64,8 @@ fn replayed(
     // would one on a blank device.
     let is_there = |file: &PathBuf| if salvages { file.exists() } else { file.is_file() };
     // A proxy's has no directory, whatever stands behind it.
-    let is_of_proxy = |file: &PathBuf| Peek::open(file).is_ok();
-    if !files.iter().all(is_there) || files.iter().any(is_of_proxy) {
-        write_log::inspect(files).map_err(unusable)?;
+    if !files.iter().all(is_there) || has_log_of_proxy(files) {
+        write_log::inspect(files).map_err(|error| unusable(files, error))?;
     }
     let log = WriteLog {
         salvages,

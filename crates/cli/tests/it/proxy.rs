@@ -293,6 +293,34 @@ fn a_drain_says_what_the_origin_did_not_get_and_fails() {
 }
 
 #[test]
+fn a_log_is_not_brought_to_another_directory_of_the_same_origin() {
+    let (origin, state) = (Served::folder(&[]), tempfile::tempdir().unwrap());
+    let (log, root) = (state.path().join("log"), state.path().join("log.root"));
+    let log = log.to_str().unwrap();
+    let (served, mut client, file) = with_a_file(&origin, state.path());
+    origin.program.signal(Signal::STOP);
+    client.sets(file, Sattr3::of_mode(0o600));
+    let (url, address) = (origin.url(), origin.address.to_string());
+    for program in [served.program, origin.program] {
+        program.signal(Signal::KILL);
+        program.finish();
+    }
+    let beneath = tempfile::tempdir().unwrap();
+    let mut serve = nfskit(["serve"]);
+    serve.arg(beneath.path()).args(TRUSTING);
+    let other = Served::start(serve, &address);
+    let advice = format!("or remove {}", root.display());
+    let another = ["1 change of files in another directory", &advice];
+    run(["log", "drain", log, &url]).complains(3, &another);
+    assert_eq!(fs::read_dir(beneath.path()).unwrap().count(), 0);
+    fs::remove_file(root).unwrap();
+    let all_the_same = run(["log", "drain", log, &url]);
+    assert_eq!(all_the_same.code, Some(1), "{all_the_same:?}");
+    assert!(all_the_same.stderr.contains("1 change not carried out"), "{all_the_same:?}");
+    other.stop();
+}
+
+#[test]
 fn a_drain_that_the_origin_does_not_take_ends_when_it_is_to_and_says_what_is_left() {
     static PIECE: [u8; 64 << 10] = [7; 64 << 10];
     let (origin, state) = (Served::memory(&["--mem-size", "1M"]), tempfile::tempdir().unwrap());
@@ -452,7 +480,8 @@ fn what_is_on_its_way_is_reported_and_a_log_has_one_proxy_and_one_origin() {
     let other = Served::memory(&[]);
     let mut foreign = writes_back(&other, state.path());
     foreign.args(["--listen", "127.0.0.1:0"]);
-    Program::start(&mut foreign).finish().complains(3, &["made for another origin"]);
+    let made_for = format!("made for another origin: nfs://127.0.0.1:{}/", origin.port());
+    Program::start(&mut foreign).finish().complains(3, &[&made_for]);
     let of_proxy = ["the log of a proxy", "log status FILE", "log drain FILE URL"];
     for verb in ["inspect", "verify"] {
         refused(&["log", verb, log], 3, &of_proxy);
@@ -465,6 +494,16 @@ fn what_is_on_its_way_is_reported_and_a_log_has_one_proxy_and_one_origin() {
     fs::write(&cut, &fs::read(log).unwrap()[..100_000]).unwrap();
     let cut_off = ["of 100000 bytes and was made with 16777216: cut off", "keep a copy"];
     refused(&["log", "status", cut.to_str().unwrap()], 3, &cut_off);
+    let whole = fs::read(log).unwrap();
+    let long = state.path().join("long");
+    fs::write(&long, [&whole[..], &[0; 4096]].concat()).unwrap();
+    let too_long = ["of 16781312 bytes and was made with 16777216", "keep a copy"];
+    refused(&["log", "status", long.to_str().unwrap()], 3, &too_long);
+    let damaged = state.path().join("damaged");
+    fs::write(&damaged, [&whole[..20], &[!whole[20]], &whole[21..]].concat()).unwrap();
+    let checksum = ["its first block is damaged", "keep a copy", "not brought anywhere by itself"];
+    refused(&["log", "status", damaged.to_str().unwrap()], 3, &checksum);
+    refused(&["log", "verify", damaged.to_str().unwrap()], 1, &checksum);
     let data = tempfile::tempdir().unwrap();
     let data = data.path().to_str().unwrap();
     refused(&["serve", data, "--write-back", log], 2, &["--write-back is of the store nfs://"]);

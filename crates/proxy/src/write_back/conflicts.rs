@@ -11,6 +11,7 @@ use super::aside::{has_bytes, is_for_good};
 use super::changing::SET_IDS;
 use super::describe::printable;
 use super::events::{Conflict, Event};
+use super::killed::{self, Shows};
 use super::nodes::{Beside, Node};
 use super::record::{Change, Entry};
 use perf::units::Nanos;
@@ -240,44 +241,55 @@ impl<S: Store> Inner<S> {
         Ok(None)
     }
 
-    /// Whether the origin has a file so because of a change of ours that a killed proxy has not
-    /// heard of.
+    /// Whether the origin has a file so because of changes of ours of which nobody has heard:
+    /// those of a proxy that was killed, or that were tried (see `killed`).
     async fn explains(&self, file: &Handle, origin: &Handle, attr: &Attr) -> bool {
-        let doubtful: Vec<Entry> = {
+        let (doubtful, is_in_time) = {
             let state = self.state.lock();
-            let of_file = |change: &Change| super::touches::file(change) == Some(*file);
-            let ops =
-                state.ops.iter().filter(|(_, op)| op.is_in_doubt && of_file(&op.entry.change));
-            let mut ops: Vec<_> = ops.collect();
-            ops.sort_unstable_by_key(|(number, _)| **number);
-            ops.into_iter().take(LOOKED_AT_MAX).map(|(_, op)| op.entry.clone()).collect()
+            let (doubtful, is_of_before) = state.doubtful(file);
+            (doubtful, !is_of_before || !state.lives.is_between(attr.changed))
         };
-        for entry in doubtful {
-            if entry.owed.is_some_and(|owed| is_as_set(attr.modified, owed)) {
-                return true;
-            }
-            let is_there = match &entry.change {
-                Change::Write { offset, data, .. } => {
-                    let count = u32::try_from(data.len()).unwrap_or(u32::MAX);
-                    let read = self.store.read(&entry.caller, origin, *offset, count).await;
-                    // A full disk, or a proxy that is killed, may leave the beginning of it.
-                    let is_begun = |read: &[u8]| {
-                        let ends_there = *offset + read.len() as u64 == attr.size;
-                        ends_there && !read.is_empty() && data.starts_with(read)
-                    };
-                    read.result.is_ok_and(|read| read.data == *data || is_begun(&read.data))
-                }
-                Change::Set { set, .. } => {
-                    matches!(set.modified, SetTime::To(time) if is_as_set(attr.modified, time))
-                        || (set.size == Some(attr.size) && set.modified == SetTime::Keep)
-                }
-                _ => false,
-            };
-            if is_there {
+        let mut shows = Vec::new();
+        for entry in doubtful.iter().take(LOOKED_AT_MAX) {
+            shows.extend(self.shows(entry, origin, attr).await);
+            if is_in_time && killed::is_ours(&shows, is_in_time) {
                 return true;
             }
         }
-        false
+        // Those that were not looked at may be missing.
+        shows.extend((doubtful.len() > LOOKED_AT_MAX).then_some(Shows::Missing));
+        killed::is_ours(&shows, is_in_time)
+    }
+
+    /// What a file at the origin shows of a change; nothing, where it does not matter: done again,
+    /// it takes no bytes from anybody.
+    async fn shows(&self, entry: &Entry, origin: &Handle, attr: &Attr) -> Option<Shows> {
+        let is_set = |time| is_as_set(attr.modified, time);
+        if entry.owed.is_some_and(is_set) {
+            return Some(Shows::Last);
+        }
+        match &entry.change {
+            Change::Write { offset, data, .. } => {
+                let count = u32::try_from(data.len()).unwrap_or(u32::MAX);
+                let read = self.store.read(&entry.caller, origin, *offset, count).await;
+                let Ok(read) = read.result else { return Some(Shows::Missing) };
+                let ends_there = *offset + read.data.len() as u64 == attr.size;
+                Some(match read.data {
+                    read if read == *data => Shows::There,
+                    read if ends_there && !read.is_empty() && data.starts_with(&read) => {
+                        Shows::Begun
+                    }
+                    _ => Shows::Missing,
+                })
+            }
+            Change::Set { set, .. } => match (set.modified, set.size) {
+                (SetTime::To(time), _) if is_set(time) => Some(Shows::Last),
+                (_, Some(size)) if size == attr.size => Some(Shows::There),
+                (_, Some(_)) => Some(Shows::Missing),
+                _ => None,
+            },
+            _ => None,
+        }
     }
 
     pub(super) fn stored_beside(&self, dir: &Handle, name: &Bytes, copy: &Bytes, why: Conflict) {
@@ -313,7 +325,7 @@ impl<S: Store> Inner<S> {
 
 /// Whether the origin has a time as it was set: its file systems may have none so fine, and it says
 /// so by zeros.
-fn is_as_set(there: Time, set: Time) -> bool {
+pub(super) fn is_as_set(there: Time, set: Time) -> bool {
     const GRAINS: [u32; 4] = [1_000_000_000, 1_000_000, 1_000, 100];
     let grain = GRAINS.into_iter().find(|grain| there.nanos.is_multiple_of(*grain)).unwrap_or(1);
     (there.secs, there.nanos / grain) == (set.secs, set.nanos / grain)

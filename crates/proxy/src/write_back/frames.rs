@@ -33,12 +33,18 @@ impl<S: Store> Inner<S> {
             let (begun, wait) = {
                 let mut state = self.state.lock();
                 state.carry_forward(self.options.again_above);
-                let wait = state.notes_wait(self.options.note_within, self.now());
-                let begun = match wait {
-                    Some(_) if state.journal.is_waiting() => Begin::Idle,
-                    _ => state.journal.begin(0, &mut buffer),
+                let now = self.now();
+                let notes = state.notes_wait(self.options.note_within, now);
+                let sign = state.sign_wait(now);
+                let is_due = sign == Some(Nanos::ZERO);
+                let begun = match notes.is_some() && state.journal.is_waiting() && !is_due {
+                    true => Begin::Idle,
+                    false => {
+                        state.sign(now, is_due);
+                        state.journal.begin(0, &mut buffer)
+                    }
                 };
-                (begun, wait)
+                (begun, notes.into_iter().chain(sign).min())
             };
             let (waiters, written) = match begun {
                 Begin::Idle => {

@@ -171,18 +171,24 @@ pub(super) async fn read<S: Store>(
     }
 }
 
+/// When it was written, by the origin's clock.
 async fn write<S: Store>(
     store: &S,
     owner: &Owner,
     file: &Handle,
     renewed: u64,
-) -> Result<(), Status> {
+) -> Result<Time, Status> {
     let text = Lease::of(owner, renewed).text();
-    store.write(&owner.caller, file, 0, text, Stability::FileSync).await.result.map(drop)
+    let written = store.write(&owner.caller, file, 0, text, Stability::FileSync).await;
+    written.result?;
+    match written.wcc.after {
+        Some(after) => Ok(after.changed),
+        None => Ok(store.attr(&owner.caller, file).await?.changed),
+    }
 }
 
 /// Makes the file, where there is none. One that cannot be written is removed, if that can be.
-async fn make<S: Store>(store: &S, owner: &Owner, renewed: u64) -> Result<(), LeaseError> {
+async fn make<S: Store>(store: &S, owner: &Owner, renewed: u64) -> Result<Time, LeaseError> {
     let how = CreateHow::Guarded(MODE);
     let Changed { result, .. } = store.create(&owner.caller, &store.root(), NAME, how).await;
     let made = result.map_err(LeaseError::Refused)?;
@@ -194,15 +200,18 @@ async fn fill<S: Store>(
     owner: &Owner,
     file: &Handle,
     renewed: u64,
-) -> Result<(), LeaseError> {
-    let Err(status) = write(store, owner, file, renewed).await else { return Ok(()) };
+) -> Result<Time, LeaseError> {
+    let status = match write(store, owner, file, renewed).await {
+        Ok(written) => return Ok(written),
+        Err(status) => status,
+    };
     match store.remove(&owner.caller, &store.root(), NAME).await.result {
         Ok(()) => Err(LeaseError::Refused(status)),
         Err(_) => Err(LeaseError::Unwritten(status)),
     }
 }
 
-/// Takes the lease.
+/// Takes the lease; when it was written just now, by the origin's clock.
 ///
 /// # Errors
 /// [`LeaseError`]: it is another's, or the origin refuses it.
@@ -210,7 +219,7 @@ pub(super) async fn take<S: Store>(
     store: &S,
     clock: &Clock,
     owner: &Owner,
-) -> Result<(), LeaseError> {
+) -> Result<Time, LeaseError> {
     upper::check(store, clock, owner).await?;
     match make(store, owner, 0).await {
         Err(LeaseError::Refused(Status::Exists)) => there(store, clock, owner).await,
@@ -219,7 +228,7 @@ pub(super) async fn take<S: Store>(
 }
 
 /// A lease that is there: this owner's, or why it cannot be.
-async fn there<S: Store>(store: &S, clock: &Clock, owner: &Owner) -> Result<(), LeaseError> {
+async fn there<S: Store>(store: &S, clock: &Clock, owner: &Owner) -> Result<Time, LeaseError> {
     let Some(Found { file, says: first, .. }) = read(store, owner, &store.root()).await? else {
         return Err(LeaseError::Refused(Status::Exists));
     };
@@ -250,8 +259,8 @@ async fn there<S: Store>(store: &S, clock: &Clock, owner: &Owner) -> Result<(), 
     }
 }
 
-/// Whether the lease is this owner's still; whose else.
-async fn renew<S: Store>(store: &S, owner: &Owner, renewed: u64) -> Result<(), Option<String>> {
+/// When the lease, which is this owner's still, was written just now; or whose else it is.
+async fn renew<S: Store>(store: &S, owner: &Owner, renewed: u64) -> Result<Time, Option<String>> {
     match read(store, owner, &store.root()).await {
         Ok(Some(Found { file, says: Says::Lease(lease), .. })) => {
             let own = Lease::of(owner, 0);
@@ -273,9 +282,13 @@ impl<S: Store> Inner<S> {
         let mut renewed = 1;
         loop {
             self.clock.sleep(RENEWED_EVERY).await;
+            let now = self.now();
             let outcome = match renew(&self.store, &owner, renewed).await {
-                Ok(()) => upper::renewed(&self.store, &owner).await,
-                lost => lost,
+                Ok(written) => {
+                    self.state.lock().signs.set_clock(now, written);
+                    upper::renewed(&self.store, &owner).await
+                }
+                Err(lost) => Err(lost),
             };
             renewed += 1;
             let was = {

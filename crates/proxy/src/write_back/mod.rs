@@ -24,7 +24,8 @@
 //!   does not take them, and `refused`: where they are then; `events`: what is reported of it.
 //! - `away`: the origin does not answer.
 //! - `lease`: the origin's export has one such proxy at a time; `upper`: and what it is a part of.
-//! - `recover`: what a log held; `done`: and what of it the origin has already.
+//! - `recover`: what a log held; `done`: and what of it the origin has already; `killed`: and
+//!   whether it has it from us.
 //!
 //! Whatever cannot be answered here with certainty goes to the origin while the client waits, after
 //! the changes that it has to follow.
@@ -44,6 +45,7 @@ mod extents;
 mod forward;
 mod frames;
 mod granted;
+mod killed;
 mod layer;
 mod lease;
 mod lengths;
@@ -156,6 +158,13 @@ struct Inner<S> {
     left: Notify,
 }
 
+/// The time of day.
+fn time_of(clock: &Clock) -> Time {
+    let since = clock.since_1970();
+    let secs = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+    Time { secs, nanos: since.subsec_nanos() }
+}
+
 impl<S: Store> Inner<S> {
     fn now(&self) -> Instant {
         self.clock.now()
@@ -163,9 +172,7 @@ impl<S: Store> Inner<S> {
 
     /// The time of day.
     fn time(&self) -> Time {
-        let since = self.clock.since_1970();
-        let secs = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
-        Time { secs, nanos: since.subsec_nanos() }
+        time_of(&self.clock)
     }
 
     /// What a client's handle means here: each file has one.

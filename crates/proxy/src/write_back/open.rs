@@ -16,6 +16,7 @@ use tokio::sync::Notify;
 use super::aliases::{self, Aliases, is_ours};
 use super::away::ANYBODY;
 use super::done::Done;
+use super::killed::Signs;
 use super::lease::{self, LeaseError};
 use super::medium::Log;
 use super::naming::made_attr;
@@ -24,7 +25,7 @@ use super::record::{Change, DATA_BYTES_MAX};
 use super::recover::{Held, HeldEntry};
 use super::state::State;
 use super::touches::{has_base_of, involved};
-use super::{Inner, Mistake, Options, WriteBack};
+use super::{Inner, Mistake, Options, WriteBack, time_of};
 
 /// Bytes of the log for each change that may be on its way: the record that it has come takes a
 /// block of the quarter that is reserved for those, at worst.
@@ -54,14 +55,20 @@ impl<S: Store> WriteBack<S> {
         log: Log,
         options: Options,
     ) -> Result<Self, OpenError> {
-        if let Some(owner) = &options.owner
-            && let Err(error) = lease::take(&store, clock, owner).await
-        {
-            if !error.may_be_there() {
-                log.discard();
+        // Worlds have one clock.
+        let mut there = time_of(clock);
+        if let Some(owner) = &options.owner {
+            match lease::take(&store, clock, owner).await {
+                Ok(written) => there = written,
+                Err(error) => {
+                    if !error.may_be_there() {
+                        log.discard();
+                    }
+                    return Err(error.into());
+                }
             }
-            return Err(error.into());
         }
+        let signs = Signs::new((clock.now(), there), options.late_max);
         let Log { set, boot, held, device, .. } = log;
         let records_max = set.all_bytes() / BYTES_EACH;
         let records_max = usize::try_from(records_max).unwrap_or(usize::MAX);
@@ -73,6 +80,7 @@ impl<S: Store> WriteBack<S> {
         };
         let journal = Journal::new(&set, boot, Some(&held.found), limits);
         let mut state = State::new(journal, set.id, records_max, clock.since_1970());
+        (state.lives, state.signs) = (held.lives.clone(), signs);
         state.order.ignores = options.mistake == Some(Mistake::AnyOrder);
         let (root, verifier) = (store.root(), aliases::verifier(&set.id));
         let mark = aliases::mark(&set.id);
@@ -157,6 +165,7 @@ impl<S: Store> Inner<S> {
             }
             state.carry_on(number, found, done.has(number), (now, time));
         }
+        state.signs.begin(now);
         Ok(())
     }
 

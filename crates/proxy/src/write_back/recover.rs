@@ -10,8 +10,9 @@ use log::scan::{Found, ScanError, scan, walk};
 use log::{Medium, Set};
 use server::types::{Before, Handle};
 
+use super::killed::Lives;
 use super::record::{Change, Entry, Outcome};
-use super::touches::number_of;
+use super::touches::{OF_LIFE, number_of};
 
 /// See the module's head.
 #[derive(Clone, Debug)]
@@ -21,6 +22,8 @@ pub struct Held {
     pub(super) entries: BTreeMap<u64, HeldEntry>,
     /// How the origin's files were left by changes that came there.
     pub(super) left: HashMap<Handle, Before>,
+    /// When proxies before this one may have changed files there.
+    pub(super) lives: Lives,
 }
 
 #[derive(Clone, Debug)]
@@ -52,6 +55,7 @@ impl Held {
         let found = scan(medium, set)?;
         let plan = Plan::of(medium, set, &found)?;
         let (mut entries, mut left) = (BTreeMap::<_, HeldEntry>::new(), HashMap::new());
+        let mut lives = Lives::default();
         walk(medium, set, &found, |frame| {
             for record in frame.records().flatten() {
                 let number = record.sequence;
@@ -71,14 +75,17 @@ impl Held {
                     Op::Done { data, .. } => {
                         let outcome = Outcome::decode(data)
                             .map_err(|cause| HeldError::Record { number, cause })?;
-                        left.extend(outcome.file.zip(outcome.after));
+                        match number_of(&record.key) {
+                            Some(OF_LIFE) => lives.note(&outcome),
+                            _ => left.extend(outcome.file.zip(outcome.after)),
+                        }
                     }
                     _ => return Err(HeldError::Foreign { number }),
                 }
             }
             Ok(())
         })?;
-        Ok(Self { found, entries, left })
+        Ok(Self { found, entries, left, lives })
     }
 
     /// Changes that are still to come to the origin.

@@ -10,6 +10,9 @@ use super::record::Change;
 /// A name, and the directory it is in.
 pub(super) type Place<'n> = (&'n Handle, &'n [u8]);
 
+/// What the log notes of the proxy itself has this number, which no change has.
+pub(crate) const OF_LIFE: u64 = 0;
+
 /// What the journal calls a record: each is alone.
 pub(crate) fn key(number: u64) -> Key {
     Key::new(&number.to_be_bytes()).expect("8 bytes are neither none nor too many")

@@ -149,6 +149,11 @@ impl Trail {
         !self.is_unknown && !self.is_otherwise()
     }
 
+    /// Whether a change was ever sent.
+    pub(crate) fn has_sent(&self) -> bool {
+        self.sent > 0
+    }
+
     pub(crate) fn is_under_way(&self) -> bool {
         !self.under_way.is_empty()
     }

@@ -108,7 +108,9 @@ fn report(count: u64, missing: &[PathBuf]) -> Result<(), Failure> {
             )
         }
     };
-    Err(Failure::environment(what, "nfskit cache warm PATH, and then again"))
+    let advice = "nfskit cache warm PATH, or read them through the proxy whose cache it is; and \
+                  then again";
+    Err(Failure::environment(what, advice))
 }
 
 pub(super) fn unpin(args: &Unpin) -> Result<(), Failure> {

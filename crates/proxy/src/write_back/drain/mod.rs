@@ -100,6 +100,9 @@ impl<S: Store> Inner<S> {
 
     /// Carries a change out, and records what of it was not.
     async fn carried(&self, number: u64, joined: &[u64]) -> Result<Came, Held> {
+        if self.state.lock().sends(number, self.now()) {
+            self.to_write.notify_one();
+        }
         let mut carrying = pin!(self.carry(number, joined));
         let carried = match self.clock.within(PATIENCE, carrying.as_mut()).await {
             Ok(carried) => carried,

@@ -2,11 +2,12 @@
 
 use bytes::Bytes;
 use server::store::{Changed, Node as StoreNode, Store};
-use server::types::{Attr, Before, Caller, CreateHow, Handle, SetAttr, Status, Wcc};
+use server::types::{Attr, Before, Caller, CreateHow, Handle, SetAttr, SetTime, Status, Wcc};
 
 use super::Came;
 use crate::write_back::Inner;
 use crate::write_back::aliases::Alias;
+use crate::write_back::conflicts::is_as_set;
 use crate::write_back::events::{Conflict, Gone};
 use crate::write_back::record::{Change, Entry, Made, Outcome};
 
@@ -101,12 +102,25 @@ impl<S: Store> Inner<S> {
                 is_our_kind && (is_in_doubt || is_as_private)
             }
             // Nothing was written to it before it had a name here.
-            Made::File(_) => is_own && found.attr.kind == Regular && found.attr.size == 0,
+            Made::File(verifier) => {
+                let is_empty = found.attr.kind == Regular && found.attr.size == 0;
+                is_own && is_empty && self.has_marks_of(verifier.as_ref(), set, &found.attr)
+            }
             Made::Symlink(target) => {
                 found.attr.kind == Symlink
                     && self.store.read_link(caller, &found.handle).await.result? == *target
             }
         })
+    }
+
+    /// Whether an empty file has what our CREATE gives it, and no other does: a modification time
+    /// to the nanosecond. By a verifier the origin itself would have recognized it, but for one of
+    /// version 2, which stores none: there it need only have been made while we lived.
+    fn has_marks_of(&self, verifier: Option<&[u8; 8]>, set: &SetAttr, found: &Attr) -> bool {
+        match (verifier, set.modified) {
+            (None, SetTime::To(made)) => is_as_set(found.modified, made),
+            _ => self.store.guesses_rights() && !self.state.lock().lives.is_between(found.changed),
+        }
     }
 
     fn adopted(

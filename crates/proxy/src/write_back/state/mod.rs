@@ -17,6 +17,7 @@ use server::types::{Attr, Handle, Status, Time};
 use tokio::sync::oneshot;
 
 use super::aliases;
+use super::killed::{Lives, Signs};
 use super::nodes::Nodes;
 use super::options::Options;
 use super::order::{Order, Thing};
@@ -72,6 +73,8 @@ pub(crate) struct Op {
     done: Option<oneshot::Sender<()>>,
     /// A proxy that was killed may have carried it out already.
     pub(crate) is_in_doubt: bool,
+    /// As it was in the log: this life has not tried it.
+    is_carried: bool,
     pub(crate) since: Instant,
     /// Why the origin did not take it when it was tried last.
     trouble: Option<Status>,
@@ -85,7 +88,8 @@ impl Op {
     /// One that nobody waits for was found in a log.
     fn new(entry: Entry, done: Option<oneshot::Sender<()>>, bytes: usize, since: Instant) -> Self {
         let (is_in_doubt, cost) = (done.is_none(), cost(bytes));
-        Self { entry, done, is_in_doubt, since, trouble: None, is_joined: false, cost }
+        let is_carried = is_in_doubt;
+        Self { entry, done, is_in_doubt, is_carried, since, trouble: None, is_joined: false, cost }
     }
 }
 
@@ -140,6 +144,9 @@ pub(crate) struct State {
     pub(crate) is_fenced: bool,
     /// It has ended in order.
     pub(crate) is_over: bool,
+    /// Of proxies before this one.
+    pub(crate) lives: Lives,
+    pub(crate) signs: Signs,
     pub(crate) counts: Counts,
     /// Of listings.
     pub(crate) verifiers: Verifiers,
@@ -178,6 +185,8 @@ impl State {
             is_away: false,
             is_fenced: false,
             is_over: false,
+            lives: Lives::default(),
+            signs: Signs::default(),
             counts: Counts::default(),
             verifiers: Verifiers::new(&log, time),
             log,
@@ -197,6 +206,18 @@ impl State {
     /// Whether a change may have been carried out by a call of which nobody has heard.
     pub(crate) fn is_in_doubt(&self, number: u64) -> bool {
         self.ops.get(&number).is_some_and(|op| op.is_in_doubt)
+    }
+
+    /// Changes of a file that may have been carried out, in their order, and whether a proxy before
+    /// has sent them. Once this life has sent one, it has seen what those before had left.
+    pub(crate) fn doubtful(&self, id: &Handle) -> (Vec<Entry>, bool) {
+        let has_sent = self.nodes.find(id).is_some_and(|node| node.trail.has_sent());
+        let is_doubtful = |op: &Op| op.is_in_doubt && !(has_sent && op.is_carried);
+        let is_of_file = |op: &Op| file(&op.entry.change) == Some(*id);
+        let ops = self.ops.iter().filter(|(_, op)| is_doubtful(op) && is_of_file(op));
+        let mut ops: Vec<_> = ops.collect();
+        ops.sort_unstable_by_key(|(number, _)| **number);
+        (ops.into_iter().map(|(_, op)| op.entry.clone()).collect(), !has_sent)
     }
 
     /// Takes up a change, after all that were taken before it, and shows it to clients. None: there
@@ -298,6 +319,13 @@ impl State {
         Some(number)
     }
 
+    /// It goes now, as a call; whether who writes the log is to look how long he may wait.
+    pub(crate) fn sends(&mut self, number: u64, now: Instant) -> bool {
+        let waits_for_none = self.signs.wait(now).is_none();
+        self.signs.sent(number, now);
+        waits_for_none || self.sign_wait(now) == Some(Nanos::ZERO)
+    }
+
     /// The changes that wait for this one alone and can be one call with it.
     pub(crate) fn join(&mut self, number: u64) -> Vec<u64> {
         let (mut joined, mut last) = (Vec::new(), number);
@@ -320,7 +348,7 @@ impl State {
         joined.iter().for_each(|number| self.set_joined(*number, false));
         for number in joined.iter().chain([&number]) {
             if let Some(op) = self.ops.get_mut(number) {
-                op.is_in_doubt = true;
+                (op.is_in_doubt, op.is_carried) = (true, false);
             }
         }
     }
@@ -335,6 +363,7 @@ impl State {
     /// A change has come to the origin. What follows it waits until the log has noted that.
     pub(crate) fn arrived(&mut self, number: u64, now: Instant) -> Option<Op> {
         let mut op = self.ops.remove(&number)?;
+        self.signs.answered(number);
         self.cost -= op.cost;
         self.under_way -= usize::from(!op.is_joined);
         if op.trouble.is_some() {
@@ -448,7 +477,8 @@ impl State {
     pub(crate) fn trouble(&mut self, number: u64, status: Status) -> bool {
         let Some(op) = self.ops.get_mut(&number) else { return true };
         // It may have been executed.
-        op.is_in_doubt = true;
+        (op.is_in_doubt, op.is_carried) = (true, false);
+        self.signs.answered(number);
         let before = op.trouble.replace(status);
         self.order.trouble(number);
         self.troubled += usize::from(before.is_none());

@@ -14,11 +14,12 @@
 //! another at most one is at the origin without its note, and calls that are passed to the origin
 //! wait, too.
 
+use log::BLOCK_BYTES;
 use perf::units::{Instant, Nanos};
 
 use super::State;
 use crate::write_back::record::Outcome;
-use crate::write_back::touches::key;
+use crate::write_back::touches::{OF_LIFE, key};
 
 /// As many notes as share a frame with nobody: some 40 KiB.
 const NOTES_MAX: usize = 256;
@@ -86,6 +87,22 @@ impl State {
                 None
             }
             false => Some(within - waited),
+        }
+    }
+
+    /// How long the log need not note until when calls may be executed (see `killed`); none:
+    /// nothing is under way, or there is no room for a frame that has nothing else.
+    pub(crate) fn sign_wait(&self, now: Instant) -> Option<Nanos> {
+        self.signs.wait(now).filter(|_| self.journal.admits_again(BLOCK_BYTES))
+    }
+
+    /// The next frame has that note, if calls are under way or may follow: frames before it may
+    /// not be needed any more. With other notes it takes no block more; with a change it may.
+    pub(crate) fn sign(&mut self, now: Instant, is_due: bool) {
+        let is_next = self.journal.is_waiting() || !self.signs.has_begun();
+        if is_due || (is_next && !self.ops.is_empty()) {
+            let note = self.signs.note(now).encode();
+            self.journal.done(key(OF_LIFE), OF_LIFE, note, Waiter::Carried);
         }
     }
 

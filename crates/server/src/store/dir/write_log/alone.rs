@@ -1,6 +1,7 @@
 //! A log in a file for whoever keeps the journal: the proxy's write-back. It is found, made, locked
 //! and written as a directory's is.
 
+use std::cmp::Ordering;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use log::identity::IdentityError;
+use log::identity::{IdentityError, PROXY_MAGIC};
 use log::{BLOCK, BLOCK_BYTES, Identity, Journal, Medium, Purpose, Set};
 use rustix::rand::GetRandomFlags;
 use tokio::sync::oneshot;
@@ -166,10 +167,11 @@ impl Peek {
             return Err(Trouble::other(OF_A_SERVER));
         }
         let (len, bytes) = (found.len(), identity.bytes);
-        if len < bytes {
-            return Err(file::wrong_length(len, bytes).and("cut off"));
+        match len.cmp(&bytes) {
+            Ordering::Less => Err(file::wrong_length(len, bytes).and("cut off")),
+            Ordering::Equal => Ok(Self { file, identity }),
+            Ordering::Greater => Err(file::wrong_length(len, bytes)),
         }
-        Ok(Self { file, identity })
     }
 
     /// What a proxy that has it holds locked.
@@ -184,6 +186,14 @@ impl Peek {
     pub fn owner(&self) -> &[u8] {
         &self.identity.export
     }
+}
+
+/// Whether a file begins as a proxy's log does, be the rest of it damaged or cut off.
+pub fn begins_as_of_proxy(path: &Path) -> bool {
+    let mut magic = [0; PROXY_MAGIC.len()];
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+    let read = file.and_then(|file| file.read_exact_at(&mut magic, 0));
+    read.is_ok() && magic == PROXY_MAGIC
 }
 
 const OF_A_SERVER: &str = "it is the log of a server with a directory (--write-log)";

@@ -69,7 +69,7 @@ use parking_lot::{Condvar, Mutex};
 use rustix::fs::{Mode, OFlags};
 use tokio::sync::{Notify, oneshot};
 
-pub use self::alone::{Alone, Peek, Writer};
+pub use self::alone::{Alone, Peek, Writer, begins_as_of_proxy};
 use self::covers::Covers;
 pub(super) use self::effects::file_id;
 use self::entry::Entry;
