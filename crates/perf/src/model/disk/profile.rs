@@ -241,6 +241,21 @@ impl FromStr for Profile {
     }
 }
 
+/// MB/s of so many picoseconds a byte, with as few digits as distinguish it from its neighbours:
+/// 3200 MB/s are 312.5 ps.
+fn mb_per_s(ps_per_byte: u64) -> f64 {
+    let (ps, exact) = (ps_per_byte as f64, 1e6 / ps_per_byte as f64);
+    let rounded = |digits: f64| {
+        let unit = 10_f64.powf(exact.log10().floor() + 1.0 - digits);
+        (exact / unit).round() * unit
+    };
+    [2.0, 3.0, 4.0]
+        .into_iter()
+        .map(rounded)
+        .find(|rate| (1e6 / rate - ps).abs() <= 0.5)
+        .unwrap_or(exact)
+}
+
 /// Four digits that count, and all before the point.
 fn significant(value: f64) -> String {
     let behind = match value {
@@ -260,7 +275,7 @@ impl fmt::Display for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rate = |ps: u64| match ps {
             0 => "any rate".to_owned(),
-            ps => format!("{} MB/s", significant(1e6 / ps as f64)),
+            ps => format!("{} MB/s", significant(mb_per_s(ps))),
         };
         write!(f, "{}: ", self.name)?;
         if self.seek_average > Nanos::ZERO {
@@ -297,6 +312,15 @@ mod tests {
         assert_eq!((own.write_ps_per_byte, own.parallel), (21_482, 1));
         let shown = "custom: read 46.55 MB/s, write 46.55 MB/s, sync 0 ns, 1 at once";
         assert_eq!(own.to_string(), shown);
+        for (name, rates) in [
+            ("nvme", "read 3200 MB/s, write 1050 MB/s"),
+            ("ssd-sata", "read 500 MB/s, write 490 MB/s"),
+            ("rate=46.55MB/s", "write 46.55 MB/s"),
+            ("rate=1000GB/s", "write 1000000 MB/s"),
+        ] {
+            let shown = name.parse::<Profile>().unwrap().to_string();
+            assert!(shown.contains(rates), "{shown}");
+        }
         let digits = [333_333.333_3, 489.955_9, 125.0, 1.25, 0.8];
         let shown = digits.map(significant);
         assert_eq!(shown, ["333333", "490", "125", "1.25", "0.8"]);
