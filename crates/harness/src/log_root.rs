@@ -18,10 +18,11 @@ use std::path::Path;
 
 use perf::words::counted;
 use proxy::Remote;
+use server::small_file;
 use server::store::Store;
 
 use crate::exit::Failure;
-use crate::write_back::{beside, read_beside, replace};
+use crate::write_back::{beside, read_beside};
 
 const BYTES_MAX: u64 = 512;
 
@@ -83,7 +84,7 @@ pub(crate) fn check(log: &Path, root: &Root, changes: usize) -> Result<(), Failu
 }
 
 pub(crate) fn remember(log: &Path, root: &Root) -> std::io::Result<()> {
-    replace(&beside(log, ".root"), &beside(log, ".root.new"), root.text().as_bytes())
+    small_file::replace(&beside(log, ".root"), root.text().as_bytes())
 }
 
 #[cfg(test)]
