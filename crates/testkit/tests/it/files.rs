@@ -319,8 +319,8 @@ async fn opened_while(
 ) -> Option<Bytes> {
     let files = mounted(site, clock, Options::default()).await;
     let (me, root) = (me(), files.root());
-    let made = files.create_open(&me, root, b"f", Sattr3::default(), false).await;
-    let (found, open) = made.unwrap();
+    let found = files.create(&me, root, b"f", Sattr3::default(), false).await.unwrap();
+    let open = files.open(&me, found.handle, WRITE).await.unwrap();
     open.write(0, b"data").await.unwrap();
     open.flush().await.unwrap();
     open.close().await;
