@@ -100,7 +100,8 @@ impl FileSystem {
         flags: u32,
     ) -> Result<Open, Error> {
         let read = flags & O_ACCMODE != O_WRONLY;
-        let write = flags & O_ACCMODE != O_RDONLY;
+        // Who may not write it cuts nothing, whatever it is opened for.
+        let write = flags & O_ACCMODE != O_RDONLY || flags & O_TRUNC != 0;
         let mode = Mode { read, write };
         // What the kernel has it does not read, and what is cut nobody does.
         let has_data = self.nodes.lock().has_data(node, self.files.version(&file));
