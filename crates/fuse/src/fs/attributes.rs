@@ -64,6 +64,9 @@ impl FileSystem {
             if new.size.is_some() && setattr.file.is_none() {
                 self.may_cut(&who, handle).await?;
             }
+            if new.mode.is_some() || new.uid.is_some() || new.gid.is_some() {
+                self.write_back_of_writers(node).await;
+            }
             let attributes = self.files.setattr(&who, handle, new).await.map_err(errno)?;
             let mut nodes = self.nodes.lock();
             if new.size.is_some() {
@@ -108,6 +111,12 @@ impl FileSystem {
         if granted & access::MODIFY == 0 { Err(Errno::ACCESS) } else { Ok(()) }
     }
 
+    /// Before rights are taken from who has written through a mapping what it has written goes to
+    /// the server. A kernel that writes back does so itself.
+    async fn write_back_of_writers(&self, node: u64) {
+        let has_writers = self.nodes.lock().find(node).is_some_and(|node| node.writers > 0);
+        if has_writers && !self.writes_back {
+            self.write_back(node).await;
         }
     }
 

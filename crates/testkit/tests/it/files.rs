@@ -674,16 +674,33 @@ fn what_was_written_before_its_writer_was_shut_out_is_made_stable_by_another() {
         let (owner, other) = (user(7), user(8));
         let others = ours.open(&other, file, WRITE).await.unwrap();
         let open = ours.open(&owner, file, WRITE).await.unwrap();
-        others.write(0, b"theirs").await.unwrap();
-        open.write(4 << 20, b"mine").await.unwrap();
-        // It waits until both have arrived.
-        ours.setattr(&owner, file, Sattr3::of_mode(0o600)).await.unwrap();
+        let elsewhere = mounted(&site, &clock, Options::default()).await;
+        others.write_past_caches(0, Bytes::from_static(b"theirs")).await.unwrap();
+        open.write_past_caches(4 << 20, Bytes::from_static(b"mine")).await.unwrap();
+        elsewhere.setattr(&owner, file, Sattr3::of_mode(0o600)).await.unwrap();
         assert_eq!(ours.write_behind().counters().uncommitted_bytes, 10);
         open.flush().await.unwrap();
         let counters = ours.write_behind().counters();
         assert_eq!((counters.dropped_bytes, counters.uncommitted_bytes), (0, 0));
         open.close().await;
         others.close().await;
+    });
+}
+
+/// As on a local file system: its close is no error, and the bytes are there.
+#[test]
+fn what_was_written_is_stable_before_its_writer_is_shut_out() {
+    world(async |clock, site| {
+        for new in [Sattr3::of_mode(0o600), Sattr3 { gid: Some(9), ..Sattr3::of_mode(0o600) }] {
+            let (ours, file) = open_to_all(&site, &clock).await;
+            let others = ours.open(&user(8), file, WRITE).await.unwrap();
+            others.write(0, b"theirs").await.unwrap();
+            ours.setattr(&me(), file, new).await.unwrap();
+            assert_eq!(ours.write_behind().counters().uncommitted_bytes, 0);
+            others.flush_at_close().await.unwrap();
+            others.close().await;
+            ours.remove(&me(), ours.root(), b"f").await.unwrap();
+        }
     });
 }
 
