@@ -745,3 +745,22 @@ fn the_name_of_a_file_that_another_user_has_open_goes_when_he_closes_it() {
         ours.rmdir(&me(), root, b"d").await.unwrap();
     });
 }
+
+#[test]
+fn a_rename_that_is_refused_leaves_no_hidden_name_where_the_caller_could_not_remove_it() {
+    world(async |clock, site| {
+        site.believe_callers();
+        let ours = mounted(&site, &clock, Options::default()).await;
+        let (owner, other, root) = (user(7), user(8), ours.root());
+        ours.setattr(&me(), root, Sattr3::of_mode(0o1777)).await.unwrap();
+        let mode = Sattr3::of_mode(0o666);
+        let theirs = ours.create(&owner, root, b"t", mode, true).await.unwrap().handle;
+        ours.create(&other, root, b"n", mode, true).await.unwrap();
+        let open = ours.open(&owner, theirs, READ).await.unwrap();
+        let refused = ours.rename(&other, (root, b"n"), (root, b"t")).await.unwrap_err();
+        assert!(matches!(refused.status(), Some(NfsStat3::Perm | NfsStat3::Acces)), "{refused}");
+        open.close().await;
+        assert_eq!(shown_and_hidden(&ours, &me()).await, (2, 0));
+        assert_eq!(ours.ask_attributes(&me(), theirs).await.unwrap().nlink, 1);
+    });
+}
