@@ -39,7 +39,7 @@ impl Callers {
     }
 
     /// Whether there are several, whose rights the kernel checks by the files' modes.
-    pub(crate) fn are_kept_apart(&self) -> bool {
+    pub(crate) fn are_several(&self) -> bool {
         !self.all_are_one
     }
 

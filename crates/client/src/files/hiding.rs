@@ -204,8 +204,8 @@ impl Files {
         Ok(found.handle != file && found.attributes.ftype != FType::Dir)
     }
 
-    /// Whether a link that the caller makes may be one that it cannot remove again, and a server that
-    /// makes root somebody else is not known.
+    /// Whether a link that the caller makes may be one that it cannot remove again. Root may be
+    /// another user for the server.
     fn may_not_unlink(&self, who: &Credential, (dir, file): (&FileHandle, &FileHandle)) -> bool {
         let is_own = |of| self.last(of).is_some_and(|last| last.uid == who.uid && who.uid != 0);
         let is_sticky = self.last(dir).is_some_and(|dir| dir.mode & STICKY != 0);

@@ -101,10 +101,10 @@ impl FileSystem {
         }
     }
 
-    /// truncate(2) by name. A server lets an owner cut a file that it may not write, as programs may
-    /// that have it open; so it is queried where no kernel has looked at the mode.
+    /// truncate(2) by name. A server lets an owner cut a file that it may not write, as programs do
+    /// that have it open; so the right is queried where no kernel has looked at the mode.
     async fn may_cut(&self, who: &Credential, file: FileHandle) -> Result<(), Errno> {
-        if self.callers.are_kept_apart() {
+        if self.callers.are_several() {
             return Ok(());
         }
         let granted = self.files.access(who, file, access::MODIFY).await.map_err(errno)?;

@@ -1,4 +1,4 @@
-//! Mounts of one user: no kernel looks at the modes of files.
+//! What a change of rights waits for, and mounts of one user, where no kernel looks at the modes.
 
 use super::*;
 
@@ -50,4 +50,28 @@ fn a_program_cuts_a_file_that_it_has_open_whatever_its_mode_is_by_then() {
         assert_eq!(kernel.ended(7).0, 0);
         assert_eq!(on_the_server(scene).size, 0);
     });
+}
+
+/// A kernel that writes back does so before it sends the SETATTR.
+#[test]
+fn what_a_program_has_written_through_a_mapping_is_written_before_its_rights_are_taken() {
+    const MODE: u64 = 1;
+    for cache in [KernelCache::Writethrough, KernelCache::None] {
+        served_with(cache, 1 << 20, |kernel, _| {
+            let file = kernel.create();
+            let close_to_others = || {
+                kernel.ask(
+                    SETATTR,
+                    file.0,
+                    &parts(&[MODE, 0, 0, 0, 0, 0, 0, 0, 0o600 << 32, 0, 0]),
+                );
+            };
+            close_to_others();
+            assert_eq!(kernel.notice(), (INVAL, parts(&[file.0, 0, 0])));
+            assert_eq!(kernel.ended(7).0, 0);
+            kernel.release(file);
+            close_to_others();
+            assert_eq!(kernel.hear().0, 7, "nobody writes it any more");
+        });
+    }
 }
