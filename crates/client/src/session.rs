@@ -22,7 +22,8 @@ pub struct Credential {
     pub machine_name: String,
     pub uid: u32,
     pub gid: u32,
-    /// Further groups; AUTH_SYS carries [`wire::rpc::GIDS_MAX`] of them, the first.
+    /// Further groups; AUTH_SYS carries [`wire::rpc::GIDS_MAX`] of them, the first that are not the
+    /// caller's own.
     pub gids: Vec<u32>,
 }
 
@@ -31,12 +32,16 @@ impl Credential {
     pub(crate) fn encoded(&self) -> Vec<u8> {
         let name = self.machine_name.as_bytes();
         let mut body = Vec::new();
+        // Its own group is sent besides: with it there is room for one more.
+        let is_full = self.gids.len() > GIDS_MAX;
+        let further = self.gids.iter().filter(|gid| !is_full || **gid != self.gid);
+        let gids: Vec<u32> = further.copied().take(GIDS_MAX).collect();
         AuthSys {
             stamp: 0,
             machine_name: &name[..name.len().min(wire::rpc::MACHINE_NAME_LEN_MAX)],
             uid: self.uid,
             gid: self.gid,
-            gids: Gids::new(&self.gids[..self.gids.len().min(GIDS_MAX)]).unwrap_or_default(),
+            gids: Gids::new(&gids).unwrap_or_default(),
         }
         .encode(&mut body);
         body
@@ -340,5 +345,27 @@ impl Session {
         let credential = OpaqueAuth::sys(&self.credential);
         let answer = self.rpc.call_sent(target, credential, encode, payload, handed).await;
         answer.map_err(|cause| Error::Call { procedure, server: self.server, cause })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_more_groups_than_fit_the_callers_own_is_the_first_that_is_left_out() {
+        let further = |gid, gids: &[u32]| {
+            let gids = gids.to_vec();
+            let who = Credential { machine_name: "a".to_owned(), uid: 7, gid, gids };
+            let body = who.encoded();
+            // After stamp, name, uid and gid.
+            let words = body[20..].chunks_exact(4);
+            words.map(|word| u32::from_be_bytes(word.try_into().unwrap())).collect::<Vec<_>>()
+        };
+        let all: Vec<u32> = (100..118).collect();
+        let sent = |gids: &[u32]| [&[u32::try_from(gids.len()).unwrap()], gids].concat();
+        assert_eq!(further(100, &all[..17]), sent(&all[1..17]));
+        assert_eq!(further(5, &all[..17]), sent(&all[..16]));
+        assert_eq!(further(100, &all[..16]), sent(&all[..16]));
     }
 }

@@ -38,6 +38,11 @@ impl Callers {
         Self { clock: clock.clone(), own, all_are_one, known: Mutex::default() }
     }
 
+    /// Whether there are several, whose rights the kernel checks by the files' modes.
+    pub(crate) fn are_several(&self) -> bool {
+        !self.all_are_one
+    }
+
     pub(crate) fn credential(&self, header: &Header) -> Credential {
         if self.all_are_one {
             return self.own.clone();

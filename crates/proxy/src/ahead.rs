@@ -237,14 +237,20 @@ impl Ahead {
     /// Begins to fetch a chunk, if there is room for it.
     fn fetch(&self, read: &Read<'_>, stream: StreamId, at: u64) -> bool {
         let Some(permit) = self.budget.take(u64::from(self.chunk_bytes)) else { return false };
-        let (own, session, file) = (self.clone(), read.session.clone(), read.file);
-        let content = async move { own.chunk(&session, file, at).await };
+        let (own, session) = (self.clone(), read.session.clone());
+        let (file, caller) = (read.file, read.caller.clone());
+        let content = async move {
+            let chunk = own.chunk(&session, file, at).await;
+            let now = own.clock.now();
+            own.with_streams((&file, &caller), |streams| streams.arrived(stream, at, now));
+            chunk
+        };
         let content = content.boxed().shared();
         let part = Part { content: content.clone(), _permit: Arc::new(permit) };
         let now = self.clock.now();
         let fetching =
             |streams: &mut Streams<Part>| streams.fetching(stream, at, part.clone(), now);
-        if self.with_streams(read, fetching).is_none() {
+        if self.with_streams((&read.file, read.caller), fetching).is_none() {
             return false;
         }
         self.clock.spawn(content.map(drop));
@@ -268,12 +274,12 @@ impl Ahead {
 
     fn with_streams<T>(
         &self,
-        read: &Read<'_>,
+        (file, caller): (&FileHandle, &Caller),
         with: impl FnOnce(&mut Streams<Part>) -> T,
     ) -> Option<T> {
         let mut files = self.files.lock();
-        let file = files.peek_mut(&read.file)?;
-        let reader = file.readers.iter_mut().find(|reader| reader.caller == *read.caller)?;
+        let file = files.peek_mut(file)?;
+        let reader = file.readers.iter_mut().find(|reader| reader.caller == *caller)?;
         Some(with(&mut reader.streams))
     }
 
@@ -303,14 +309,14 @@ impl Ahead {
         stream: StreamId,
         Range { start, end }: Range<u64>,
     ) -> Option<ReadOk> {
-        let (at, part) =
-            self.with_streams(read, |streams| streams.chunk(stream, start)).flatten()?;
+        let of = (&read.file, read.caller);
+        let (at, part) = self.with_streams(of, |streams| streams.chunk(stream, start)).flatten()?;
         if part.content.peek().is_none() {
-            self.with_streams(read, |streams| streams.waited(stream));
+            self.with_streams(of, |streams| streams.waited(stream));
         }
         let piece = part.content.await.ok().and_then(|content| piece_of(&content, at, start..end));
         let taken = piece.as_ref().map(|piece| piece.data.len() as u64);
-        self.with_streams(read, |streams| match taken {
+        self.with_streams(of, |streams| match taken {
             Some(taken) => streams.taken(stream, at, taken),
             // It failed, or the file has another length by now.
             None => streams.failed(stream, at),

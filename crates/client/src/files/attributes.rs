@@ -89,7 +89,8 @@ impl Files {
         Fattr3 { size: attributes.size.max(end), ..attributes }
     }
 
-    /// Sets attributes. Data on its way to the file arrives before. Of a file that is being made,
+    /// Sets attributes. Data on its way to the file arrives before, and is stable before rights or
+    /// owners change. Of a file that is being made,
     /// what the server will surely do is done when its maker closes it, and the times of a
     /// directory that we have made with what is set of it next.
     ///
@@ -114,6 +115,10 @@ impl Files {
             return set.map(|found| found.attributes);
         }
         self.finish_making(file).await;
+        if new.mode.is_some() || new.uid.is_some() || new.gid.is_some() {
+            // Its writers may not make it stable any more, perhaps.
+            self.inner.write_behind.settle(file).await;
+        }
         self.set(&self.acting(who), file, new).await.map(|found| found.attributes)
     }
 

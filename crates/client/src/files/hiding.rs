@@ -19,6 +19,9 @@ use crate::session::Credential;
 /// program that has it open by another descriptor is not waited for any longer.
 const CLOSED_WITHIN: Nanos = Nanos::from_secs(1);
 
+/// Who owns neither a file in such a directory nor the directory takes no name from it.
+const STICKY: u32 = 0o1000;
+
 /// From what a name is to be taken.
 pub(super) enum Taking<'f> {
     /// A file that is open here, or being opened.
@@ -202,9 +205,17 @@ impl Files {
         Ok(found.handle != file && found.attributes.ftype != FType::Dir)
     }
 
+    /// Whether a link that the caller makes may be one that it cannot remove again. Root may be
+    /// another user for the server.
+    fn may_not_unlink(&self, who: &Credential, (dir, file): (&FileHandle, &FileHandle)) -> bool {
+        let is_own = |of| self.last(of).is_some_and(|last| last.uid == who.uid && who.uid != 0);
+        let is_sticky = self.last(dir).is_some_and(|dir| dir.mode & STICKY != 0);
+        is_sticky && !is_own(dir) && !is_own(file)
+    }
+
     /// Gives an open file a hidden name beside the one it is about to lose. A link, so that the
-    /// name it has is never missing; where there are none, it is renamed, as others do. Gives
-    /// whether it was; and nothing if the file is gone already.
+    /// name it has is never missing; where there are none, or the caller could not remove it, it is
+    /// renamed, as others do. Gives whether it was; and nothing if the file is gone already.
     pub(super) async fn keep_by_link(
         &self,
         who: &Credential,
@@ -215,6 +226,10 @@ impl Files {
         let name = self.inner.state.lock().busy.hidden_name();
         let (dir, by) = (to.0, who.clone());
         self.finish_making(dir).await;
+        if self.may_not_unlink(who, (&dir, &file)) {
+            self.ask_rename(&acting, to, (dir, &name)).await?;
+            return Ok(Some((Hidden { dir, name, by }, true)));
+        }
         let change = self.changing(dir);
         let linked = acting.session.link(file, dir, &name).await;
         match self.settle(change, linked, |answer| answer.linkdir_wcc).0 {

@@ -50,11 +50,13 @@ impl Files {
         }
     }
 
-    /// As [`Files::create`], and opens the file. What an exclusive CREATE cannot set, and what is
-    /// set of the file before it is closed, goes to the server together.
+    /// Makes a regular file that is not there yet, and opens it. With `exclusive` a server makes it
+    /// once, however often the call is retransmitted; what an exclusive CREATE cannot set, and what
+    /// is set of the file before it is closed, goes to the server together.
     ///
     /// # Errors
-    /// As the server says.
+    /// As the server says; `NFS3ERR_EXIST` where something has the name, which is opened as any
+    /// other file.
     pub async fn create_open(
         &self,
         who: &Credential,
@@ -64,7 +66,10 @@ impl Files {
         exclusive: bool,
     ) -> Result<(Found, Open), Error> {
         let acting = self.acting(who);
-        let (found, rest) = self.create_as(&acting, (dir, name), attributes, exclusive).await?;
+        let (found, rest) = match exclusive {
+            true => self.create_as(&acting, (dir, name), attributes, true).await?,
+            false => (self.create_guarded(&acting, (dir, name), attributes).await?, None),
+        };
         let open = self.open_made(who, found.handle);
         let Some(rest) = rest else { return Ok((found, open)) };
         if self.begins_with(who, &found, &rest) {
@@ -97,15 +102,23 @@ impl Files {
         let made = self.make(acting, dir, name, session.create(dir, name, how)).await;
         let made = match made {
             Err(error) if error.is_unsupported() => {
-                let how = CreateHow::Guarded(attributes);
-                let made = self.make(acting, dir, name, session.create(dir, name, how)).await?;
-                return Ok((made, None));
+                return Ok((self.create_guarded(acting, (dir, name), attributes).await?, None));
             }
             made => made?,
         };
         // An exclusive CREATE sets nothing, and keeps its verifier in the times (RFC 1813 3.3.8).
         let (atime, mtime) = (SetTime::ServerTime, SetTime::ServerTime);
         Ok((made, Some(Sattr3 { atime, mtime, ..attributes })))
+    }
+
+    async fn create_guarded(
+        &self,
+        acting: &Acting,
+        (dir, name): (FileHandle, &[u8]),
+        attributes: Sattr3,
+    ) -> Result<Found, Error> {
+        let how = CreateHow::Guarded(attributes);
+        self.make(acting, dir, name, acting.session.create(dir, name, how)).await
     }
 
     async fn create_or_take(

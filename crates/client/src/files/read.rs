@@ -205,8 +205,10 @@ impl Open {
         let content = async move {
             let count = u32::try_from(chunk_bytes).unwrap_or(u32::MAX);
             let (own, own_end) = open.own(at, count).await;
+            let data = open.read_direct(at, count).await;
+            open.reading().lock().streams.arrived(stream, at, open.files().now());
             // Held longer than our own bytes are: what the server has lost must be in it, too.
-            Ok(with_own(open.read_direct(at, count).await?, at, &own, own_end))
+            Ok(with_own(data?, at, &own, own_end))
         };
         let content = content.boxed().shared();
         files.inner.clock.spawn(content.clone().map(drop));

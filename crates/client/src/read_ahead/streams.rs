@@ -2,25 +2,32 @@
 //!
 //! A read that begins about where an earlier one has ended belongs to a stream, and so does one at
 //! the beginning of the file; readers of a kernel ask for several parts at once and not quite in
-//! order, so that "about" is `SLACK_CHUNKS`. A stream is fetched in chunks, a number of them
-//! ahead of its reader. Whenever the reader has to wait for a chunk that number is doubled, so that
-//! it grows until the path is full or the reader is the slower of the two; a stream that is new
-//! begins with one.
+//! order, so that "about" is `SLACK_BYTES`. A stream is fetched in chunks, a number of them
+//! ahead of its reader: as many as a read has, at the least. When the reader has to wait for a
+//! chunk that number is doubled, once in a round trip, so that it grows until the path is full or
+//! the reader is the slower of the two. The path is full when chunks take much longer than they
+//! did at best: more of them would only wait in a queue, and others' calls behind them.
 //!
 //! Bounded: `STREAMS_MAX` streams of an open file; the one that was used longest ago makes room.
 
 use std::collections::BTreeMap;
 
-use perf::units::Instant;
+use perf::units::{Instant, Nanos};
 
 /// Readers of one open file that are distinguished.
 const STREAMS_MAX: usize = 4;
 
-/// How far from the expected place a read may be, in chunks.
+/// How far from the expected place a read may be: four of the largest requests of a kernel,
+/// however small the chunks are; and `SLACK_CHUNKS` at the least.
+const SLACK_BYTES: u64 = 4 << 20;
 const SLACK_CHUNKS: u64 = 4;
 
 /// Chunks ahead of a reader, at most, whatever the bound on bytes says.
-const AHEAD_MAX: u32 = 1024;
+const AHEAD_MAX: u64 = 1024;
+
+/// How much longer than twice its least time a chunk may take before the path counts as full: as
+/// long as a disk may take (guess).
+const QUEUE_MAX: Nanos = Nanos::from_millis(100);
 
 /// See the module's head. `T` is what stands for the content of a chunk.
 #[derive(Debug)]
@@ -36,15 +43,25 @@ struct Stream<T> {
     id: StreamId,
     /// Where the reader has got to.
     next: u64,
-    ahead: u32,
+    ahead: u64,
     chunks: BTreeMap<u64, Chunk<T>>,
     used: u64,
+    /// The read after which `ahead` was last doubled.
+    grown: u64,
+    /// What was fetched since then has arrived, and the path was not full.
+    may_grow: bool,
+    /// The least time that a chunk has taken.
+    least: Option<Nanos>,
 }
 
 #[derive(Debug)]
 struct Chunk<T> {
     content: T,
-    fetched: Instant,
+    begun: Instant,
+    /// The read for which it is fetched.
+    read: u64,
+    /// None while it is on its way: the server has yet to read it, perhaps.
+    arrived: Option<Instant>,
     /// Bytes that no reader has taken.
     left: u64,
 }
@@ -80,36 +97,52 @@ impl<T: Clone> Streams<T> {
         }
     }
 
-    /// Somebody reads `count` bytes at `offset` of a file of `file_bytes`. What was fetched before
+    /// Somebody reads `count` bytes at `offset` of a file of `file_bytes`. What has arrived before
     /// `oldest` is fetched again.
     pub fn read(&mut self, offset: u64, count: u32, file_bytes: u64, oldest: Instant) -> Plan {
         self.reads += 1;
         let end = offset.saturating_add(u64::from(count)).min(file_bytes);
-        let chunk_bytes = self.chunk_bytes;
+        let (chunk_bytes, slack) = (self.chunk_bytes, self.slack());
         let reads = self.reads;
         let Some(stream) = self.stream_at(offset, end) else {
             return Plan { stream: None, needed: Vec::new(), ahead: Vec::new() };
         };
         stream.used = reads;
         stream.next = stream.next.max(end);
-        let behind = stream.next.saturating_sub(SLACK_CHUNKS * chunk_bytes);
-        stream.chunks.retain(|&at, chunk| at + chunk_bytes > behind && chunk.fetched >= oldest);
+        stream.ahead = stream.ahead.max(u64::from(count).div_ceil(chunk_bytes)).min(AHEAD_MAX);
+        let behind = stream.next.saturating_sub(slack).min(offset);
+        let is_new = |chunk: &Chunk<T>| chunk.arrived.is_none_or(|arrived| arrived >= oldest);
+        stream.chunks.retain(|&at, chunk| at + chunk_bytes > behind && is_new(chunk));
         let first = offset / chunk_bytes * chunk_bytes;
         let step = usize::try_from(chunk_bytes).unwrap_or(usize::MAX);
         let chunks = |from: u64, to: u64| (from..to).step_by(step);
         let needed: Vec<u64> =
             chunks(first, end).filter(|at| !stream.chunks.contains_key(at)).collect();
         let from = stream.next.div_ceil(chunk_bytes) * chunk_bytes;
-        let to = from.saturating_add(u64::from(stream.ahead) * chunk_bytes).min(file_bytes);
+        let to = from.saturating_add(stream.ahead * chunk_bytes).min(file_bytes);
         let ahead = chunks(from, to).filter(|at| !stream.chunks.contains_key(at)).collect();
         Plan { stream: Some(stream.id), needed, ahead }
     }
 
     /// A chunk of a stream is being fetched.
     pub fn fetching(&mut self, stream: StreamId, at: u64, content: T, now: Instant) {
-        let chunk = Chunk { content, fetched: now, left: self.chunk_bytes };
+        let left = self.chunk_bytes;
         if let Some(stream) = self.stream(stream) {
+            let chunk = Chunk { content, begun: now, read: stream.used, arrived: None, left };
             stream.chunks.insert(at, chunk);
+        }
+    }
+
+    /// A chunk has arrived, whole or not.
+    pub fn arrived(&mut self, stream: StreamId, at: u64, now: Instant) {
+        let Some(stream) = self.stream(stream) else { return };
+        let Some(chunk) = stream.chunks.get_mut(&at) else { return };
+        chunk.arrived = Some(now);
+        let took = now.since(chunk.begun);
+        let least = stream.least.map_or(took, |least| least.min(took));
+        stream.least = Some(least);
+        if chunk.read >= stream.grown {
+            stream.may_grow = took <= least * 2 + QUEUE_MAX;
         }
     }
 
@@ -138,11 +171,16 @@ impl<T: Clone> Streams<T> {
         }
     }
 
-    /// The reader had to wait: more is to be fetched ahead of it.
+    /// The reader had to wait: more is to be fetched ahead of it, unless the path is full.
     pub fn waited(&mut self, stream: StreamId) {
-        if let Some(stream) = self.stream(stream) {
+        if let Some(stream) = self.stream(stream).filter(|stream| stream.may_grow) {
             stream.ahead = (stream.ahead * 2).min(AHEAD_MAX);
+            (stream.grown, stream.may_grow) = (stream.used, false);
         }
+    }
+
+    fn slack(&self) -> u64 {
+        SLACK_BYTES.max(SLACK_CHUNKS * self.chunk_bytes)
     }
 
     fn stream(&mut self, id: StreamId) -> Option<&mut Stream<T>> {
@@ -151,7 +189,7 @@ impl<T: Clone> Streams<T> {
 
     /// The stream that a read from `offset` to `end` belongs to; none if it follows no other.
     fn stream_at(&mut self, offset: u64, end: u64) -> Option<&mut Stream<T>> {
-        let slack = SLACK_CHUNKS * self.chunk_bytes;
+        let slack = self.slack();
         // What followed another read exactly may follow it roughly from then on.
         let is_next = |stream: &Stream<T>| match stream.ahead {
             0 => stream.next == offset,
@@ -166,9 +204,12 @@ impl<T: Clone> Streams<T> {
             let oldest = self.streams.iter().enumerate().min_by_key(|(_, stream)| stream.used);
             self.streams.swap_remove(oldest.map_or(0, |(index, _)| index));
         }
-        let ahead = u32::from(offset == 0);
+        let ahead = u64::from(offset == 0);
         let (id, used) = (StreamId(self.reads), self.reads);
-        self.streams.push(Stream { id, next: end, ahead, chunks: BTreeMap::new(), used });
+        let (chunks, least) = (BTreeMap::new(), None);
+        let (grown, may_grow) = (used, true);
+        let stream = Stream { id, next: end, ahead, chunks, used, grown, may_grow, least };
+        self.streams.push(stream);
         self.streams.last_mut().filter(|_| ahead > 0)
     }
 }
@@ -178,7 +219,9 @@ mod tests {
     use super::*;
 
     const NOW: Instant = Instant::EPOCH;
-    const FILE: u64 = 1000;
+    const MIB: u64 = 1 << 20;
+    const CHUNK: u32 = 1 << 20;
+    const FILE: u64 = 1000 * MIB;
 
     fn fetch(streams: &mut Streams<u64>, plan: &Plan) {
         for &at in plan.needed.iter().chain(&plan.ahead) {
@@ -188,57 +231,87 @@ mod tests {
 
     #[test]
     fn a_sequential_reader_is_ahead_of_by_ever_more_while_it_waits() {
-        let mut streams = Streams::new(10);
-        let plan = streams.read(0, 10, FILE, NOW);
-        assert_eq!((plan.needed.as_slice(), plan.ahead.as_slice()), (&[0][..], &[10][..]));
+        let mut streams = Streams::new(CHUNK);
+        let plan = streams.read(0, CHUNK, FILE, NOW);
+        assert_eq!((plan.needed.as_slice(), plan.ahead.as_slice()), (&[0][..], &[MIB][..]));
         fetch(&mut streams, &plan);
         let stream = plan.stream.unwrap();
         streams.waited(stream);
-        streams.taken(stream, 0, 10);
-        let plan = streams.read(10, 10, FILE, NOW);
-        assert_eq!((plan.needed.len(), plan.ahead.as_slice()), (0, &[20, 30][..]));
-        assert_eq!(streams.chunk(stream, 15), Some((10, 10)));
+        streams.taken(stream, 0, MIB);
+        let plan = streams.read(MIB, CHUNK, FILE, NOW);
+        assert_eq!((plan.needed.len(), plan.ahead.as_slice()), (0, &[2 * MIB, 3 * MIB][..]));
+        assert_eq!(streams.chunk(stream, MIB + 5), Some((MIB, MIB)));
+        fetch(&mut streams, &plan);
         for _ in 0..100 {
             streams.waited(stream);
         }
-        let plan = streams.read(20, 10, FILE, NOW);
-        assert_eq!(plan.ahead.last(), Some(&990), "not beyond the end of the file");
+        assert_eq!(streams.streams[0].ahead, 2, "nothing has arrived since");
+        for _ in 0..100 {
+            streams.arrived(stream, 3 * MIB, NOW);
+            streams.waited(stream);
+        }
+        let plan = streams.read(2 * MIB, CHUNK, FILE, NOW);
+        assert_eq!(plan.ahead.last(), Some(&(999 * MIB)), "not beyond the end of the file");
+    }
+
+    #[test]
+    fn no_more_is_fetched_ahead_when_chunks_take_much_longer_than_they_did_at_best() {
+        let mut streams = Streams::new(CHUNK);
+        let ahead_after = |streams: &mut Streams<u64>, at: u64, took: Nanos| {
+            let plan = streams.read(at, CHUNK, FILE, NOW);
+            fetch(streams, &plan);
+            let stream = plan.stream.unwrap();
+            streams.arrived(stream, at, NOW + took);
+            streams.waited(stream);
+            streams.streams[0].ahead
+        };
+        let millis = Nanos::from_millis;
+        assert_eq!(ahead_after(&mut streams, 0, millis(10)), 2);
+        assert_eq!(ahead_after(&mut streams, 5 * MIB, millis(120)), 4);
+        for mib in 20..30 {
+            streams.streams[0].next = mib * MIB;
+            assert_eq!(ahead_after(&mut streams, mib * MIB, millis(121)), 4);
+        }
     }
 
     #[test]
     fn random_reads_fetch_nothing_and_two_readers_are_distinguished() {
-        let mut streams: Streams<u64> = Streams::new(10);
-        for offset in [500, 100, 900, 300, 700] {
-            assert_eq!(streams.read(offset, 5, FILE, NOW).stream, None);
+        let mut streams: Streams<u64> = Streams::new(CHUNK);
+        for mib in [500, 100, 900, 300, 700] {
+            assert_eq!(streams.read(mib * MIB, 5, FILE, NOW).stream, None);
         }
-        let one = streams.read(705, 5, FILE, NOW).stream.unwrap();
-        let other = streams.read(305, 5, FILE, NOW).stream.unwrap();
+        let one = streams.read(700 * MIB + 5, 5, FILE, NOW).stream.unwrap();
+        let other = streams.read(300 * MIB + 5, 5, FILE, NOW).stream.unwrap();
         assert_ne!(one, other);
-        assert_eq!(streams.read(710, 5, FILE, NOW).stream, Some(one));
+        assert_eq!(streams.read(700 * MIB + 10, 5, FILE, NOW).stream, Some(one));
         assert!(streams.streams.len() <= STREAMS_MAX);
     }
 
     #[test]
     fn parts_requested_out_of_order_are_one_stream() {
-        let mut streams = Streams::new(10);
-        let plan = streams.read(0, 10, FILE, NOW);
-        fetch(&mut streams, &plan);
-        for offset in [20, 10, 30] {
-            assert_eq!(streams.read(offset, 10, FILE, NOW).stream, plan.stream);
+        for chunk_bytes in [CHUNK, 4096] {
+            let mut streams = Streams::new(chunk_bytes);
+            let plan = streams.read(0, CHUNK, FILE, NOW);
+            fetch(&mut streams, &plan);
+            for mib in [2, 1, 3] {
+                assert_eq!(streams.read(mib * MIB, CHUNK, FILE, NOW).stream, plan.stream);
+            }
         }
     }
 
     #[test]
     fn what_is_too_old_or_behind_the_reader_is_dropped() {
-        let mut streams = Streams::new(10);
-        let plan = streams.read(0, 10, FILE, NOW);
+        let mut streams = Streams::new(CHUNK);
+        let plan = streams.read(0, CHUNK, FILE, NOW);
         fetch(&mut streams, &plan);
         let later = Instant::from_nanos(1);
-        assert_eq!(streams.read(10, 10, FILE, later).needed, [10]);
-        for offset in (20..100).step_by(10) {
-            let plan = streams.read(offset, 10, FILE, NOW);
+        assert!(streams.read(MIB, CHUNK, FILE, later).needed.is_empty(), "it is on its way");
+        streams.arrived(plan.stream.unwrap(), MIB, NOW);
+        assert_eq!(streams.read(MIB, CHUNK, FILE, later).needed, [MIB]);
+        for mib in 2..10 {
+            let plan = streams.read(mib * MIB, CHUNK, FILE, NOW);
             fetch(&mut streams, &plan);
         }
-        assert!(streams.streams[0].chunks.keys().all(|&at| at >= 50));
+        assert!(streams.streams[0].chunks.keys().all(|&at| at >= 5 * MIB));
     }
 }

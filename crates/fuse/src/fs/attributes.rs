@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use client::session::Credential;
 use rustix::io::Errno;
-use wire::nfs3::{FType, Fattr3, Sattr3, SetTime, access};
+use wire::nfs3::{FType, Fattr3, FileHandle, Sattr3, SetTime, access};
 
 use super::names::{NAME_LEN_MAX, done};
 use super::{FileSystem, errno};
@@ -61,6 +61,12 @@ impl FileSystem {
                 let known = known.or_else(|| self.files.last(&handle));
                 return Ok((handle, known.unwrap_or_else(|| self.presumed(node))));
             }
+            if new.size.is_some() && setattr.file.is_none() {
+                self.may_cut(&who, handle).await?;
+            }
+            if new.mode.is_some() || new.uid.is_some() || new.gid.is_some() {
+                self.write_back_of_writers(node).await;
+            }
             let attributes = self.files.setattr(&who, handle, new).await.map_err(errno)?;
             let mut nodes = self.nodes.lock();
             if new.size.is_some() {
@@ -92,6 +98,25 @@ impl FileSystem {
         // as they were before what it has not heard of, or a time as the program has it.
         if self.writes_back && (!is_heard || is_out_of_range(&setattr)) {
             self.disown(&file).await;
+        }
+    }
+
+    /// truncate(2) by name. A server lets an owner cut a file that it may not write, as programs do
+    /// that have it open; so the right is queried where no kernel has looked at the mode.
+    async fn may_cut(&self, who: &Credential, file: FileHandle) -> Result<(), Errno> {
+        if self.callers.are_several() {
+            return Ok(());
+        }
+        let granted = self.files.access(who, file, access::MODIFY).await.map_err(errno)?;
+        if granted & access::MODIFY == 0 { Err(Errno::ACCESS) } else { Ok(()) }
+    }
+
+    /// Before rights are taken from who has written through a mapping what it has written goes to
+    /// the server. A kernel that writes back does so itself.
+    async fn write_back_of_writers(&self, node: u64) {
+        let has_writers = self.nodes.lock().find(node).is_some_and(|node| node.writers > 0);
+        if has_writers && !self.writes_back {
+            self.write_back(node).await;
         }
     }
 

@@ -100,7 +100,8 @@ impl FileSystem {
         flags: u32,
     ) -> Result<Open, Error> {
         let read = flags & O_ACCMODE != O_WRONLY;
-        let write = flags & O_ACCMODE != O_RDONLY;
+        // Who may not write it cuts nothing, whatever it is opened for.
+        let write = flags & O_ACCMODE != O_RDONLY || flags & O_TRUNC != 0;
         let mode = Mode { read, write };
         // What the kernel has it does not read, and what is cut nobody does.
         let has_data = self.nodes.lock().has_data(node, self.files.version(&file));
@@ -189,30 +190,26 @@ impl FileSystem {
         }
     }
 
+    /// Makes a file and opens it. What another client has given the name to meanwhile is not opened
+    /// here, as the kernel takes it to be the caller's own and checks nothing: without O_EXCL it
+    /// looks the name up, and opens what it finds.
     pub(super) async fn create(
         &self,
         who: Credential,
-        dir: u64,
-        name: Vec<u8>,
+        (dir, name): (u64, Vec<u8>),
         mode: u32,
-        flags: u32,
+        (flags, comes_again): (u32, bool),
         reply: Reply,
     ) {
+        let exclusive = flags & O_EXCL != 0;
         let result = async {
             let dir = self.named_in(dir, &name)?;
-            let size = (flags & O_TRUNC != 0).then_some(0);
-            let attributes = Sattr3 { size, ..made(mode) };
-            let exclusive = flags & O_EXCL != 0;
-            let created = self.files.create_open(&who, dir, &name, attributes, exclusive);
-            let (found, open) = created.await.map_err(errno)?;
-            // Without O_EXCL it may be a file that the kernel has by another name.
-            match self.settled(&who, found).await {
-                Ok(found) => Ok((dir, found, open)),
-                Err(errno) => {
-                    open.close().await;
-                    Err(errno)
-                }
-            }
+            let created = self.files.create_open(&who, dir, &name, made(mode), exclusive).await;
+            let (found, open) = created.map_err(|error| match errno(error) {
+                Errno::EXIST if !exclusive && !comes_again => Errno::STALE,
+                errno => errno,
+            })?;
+            Ok((dir, found, open))
         }
         .await;
         let (parent, found, open) = match result {

@@ -210,7 +210,8 @@ impl FileSystem {
             }
             Operation::Create { name, mode, flags } => {
                 let name = name.to_vec();
-                Box::pin(async move { this.create(who, node, name, mode, flags, reply).await })
+                let (name, how) = ((node, name), (flags, comes_again));
+                Box::pin(async move { this.create(who, name, mode, how, reply).await })
             }
             Operation::Opendir { lists } => {
                 Box::pin(async move { this.opendir(who, node, lists, reply).await })

@@ -502,14 +502,47 @@ fn what_an_older_node_has_not_written_is_written_before_there_is_another() {
 /// Another client gives a file that is open here another name, of which the kernel knows that it is
 /// free.
 #[test]
-fn what_an_older_node_has_not_written_is_written_before_a_create_finds_its_file() {
+fn what_an_older_node_has_not_written_is_written_before_a_create_leads_to_its_file() {
     served(1 << 20, |kernel, scene| {
         let first = kernel.create();
         scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
         kernel.ask_create(0);
+        assert_eq!(kernel.ended(7).0, Errno::STALE.raw_os_error());
+        kernel.ask(LOOKUP, 1, b"file\0");
         assert_eq!(kernel.notice(), (INVAL, parts(&[first.0, 0, 0])));
         let (code, second) = kernel.ended(7);
         assert_eq!((code, u64_at(&second, 0)), (0, first.0), "by its node");
+    });
+}
+
+/// The kernel takes what a CREATE has opened to be new, and to belong to its maker.
+#[test]
+fn a_file_that_another_client_has_made_meanwhile_is_opened_by_its_name_and_not_by_a_create() {
+    const O_EXCL: u32 = 0o200;
+    const O_TRUNC: u32 = 0o1000;
+    served(1 << 20, |kernel, scene| {
+        kernel.ask(LOOKUP, 1, b"file\0");
+        kernel.ended(7);
+        scene.runtime.block_on(async {
+            let (who, root, mode) = (own(), scene.other.root(), Sattr3::of_mode(0o600));
+            scene.other.create(&who, root, b"file", mode, true).await.unwrap();
+            appended_elsewhere(scene, b"theirs").await;
+        });
+        kernel.ask_create(O_EXCL);
+        assert_eq!(kernel.ended(7).0, Errno::EXIST.raw_os_error());
+        kernel.ask_create(O_TRUNC);
+        assert_eq!(kernel.ended(7).0, Errno::STALE.raw_os_error());
+        assert_eq!(on_the_server(scene).size, 6, "nothing was cut");
+        kernel.ask(LOOKUP, 1, b"file\0");
+        let node = u64_at(&kernel.ended(7).1, 0);
+        kernel.ask(OPEN, node, &parts(&[u64::from(2 | O_TRUNC)]));
+        assert_eq!(kernel.ended(7).0, 0);
+        assert_eq!(on_the_server(scene).size, 0);
+        // There is no third time.
+        kernel.ask_create(0);
+        assert_eq!(kernel.ended(7).0, Errno::STALE.raw_os_error());
+        kernel.ask_create(0);
+        assert_eq!(kernel.ended(7).0, Errno::EXIST.raw_os_error());
     });
 }
 

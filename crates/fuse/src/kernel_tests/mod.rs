@@ -9,6 +9,7 @@ mod locks;
 mod looked_up;
 mod removals;
 mod replaced;
+mod rights;
 mod times;
 mod unheard;
 
@@ -157,6 +158,17 @@ fn served_by(
 fn served_on(
     disk: Option<Cache>,
     notifier: impl FnOnce(&Arc<Device>) -> (Notifier, Receiver<Waiting>) + Send + 'static,
+    how: How,
+    bytes_max: u64,
+    test: impl FnOnce(&Kernel, &Scene) + Send + 'static,
+) {
+    served_to((own(), disk), notifier, how, bytes_max, test);
+}
+
+/// The same, where all act as this user, whom the server believes. The other client's is root.
+fn served_to(
+    (who, disk): (Credential, Option<Cache>),
+    notifier: impl FnOnce(&Arc<Device>) -> (Notifier, Receiver<Waiting>) + Send + 'static,
     (how, cache, links): How,
     bytes_max: u64,
     test: impl FnOnce(&Kernel, &Scene) + Send + 'static,
@@ -167,6 +179,7 @@ fn served_on(
         let store = testkit::memory_store_of(options, &clock);
         let concurrent = server::CommitMode::Concurrent;
         let site = Site::new(store, &clock, links, concurrent);
+        site.believe_callers();
         let client = async |options, disk| {
             let session = site.connect().await.unwrap();
             Files::on_disk(&clock, session, options, disk)
@@ -180,7 +193,7 @@ fn served_on(
         let device = Arc::new(Device::over(ours));
         let (notifier, held) = notifier(&device);
         let agreed = Agreed::with(&Init { flags: u64::MAX, ..Init::default() }, cache);
-        let callers = Callers::new(&clock, own(), true);
+        let callers = Callers::new(&clock, who, true);
         let system = FileSystem::new(files.clone(), &clock, callers, notifier, cache, agreed);
         let (runtime, system) = (Handle::current(), Arc::new(system));
         let scene = Scene {

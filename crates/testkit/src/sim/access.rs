@@ -9,7 +9,7 @@ use client::files::open::{Mode, Open};
 use client::session::Session;
 use parking_lot::Mutex;
 use wire::nfs3::create::CreateHow;
-use wire::nfs3::{Fattr3, FileHandle, Sattr3, StableHow};
+use wire::nfs3::{Fattr3, FileHandle, NfsStat3, Sattr3, StableHow};
 
 use super::machine::me;
 use crate::reference::content::Verifier;
@@ -166,9 +166,16 @@ impl Access {
             }
             Means::Files { files, .. } => {
                 let is_new = how != How::Unchecked;
-                let (made, open) = files.create_open(&me(), dir, name, attributes, is_new).await?;
-                close(open).await?;
-                Ok(Some(made.handle))
+                match files.create_open(&me(), dir, name, attributes, is_new).await {
+                    Ok((made, open)) => {
+                        close(open).await?;
+                        Ok(Some(made.handle))
+                    }
+                    Err(error) if !is_new && error.status() == Some(NfsStat3::Exist) => {
+                        open_there(files, (dir, name), size).await.map(Some)
+                    }
+                    Err(error) => Err(error),
+                }
             }
         }
     }
@@ -353,6 +360,22 @@ impl Access {
 
 fn mode(mode: u32) -> Sattr3 {
     Sattr3::of_mode(mode)
+}
+
+/// Opens what has a name already, as a kernel does, and cuts it.
+async fn open_there(
+    files: &Files,
+    (dir, name): (FileHandle, &[u8]),
+    size: Option<u64>,
+) -> Result<FileHandle, Error> {
+    let found = files.lookup_anew(&me(), dir, name).await?;
+    let open = files.open(&me(), found.handle, BOTH).await?;
+    if size.is_some() {
+        let cut = Sattr3 { size, ..Sattr3::default() };
+        files.setattr(&me(), found.handle, cut).await?;
+    }
+    close(open).await?;
+    Ok(found.handle)
 }
 
 /// Closes a file as close(2) does, and gives the error of its flush.

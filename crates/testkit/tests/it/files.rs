@@ -319,8 +319,8 @@ async fn opened_while(
 ) -> Option<Bytes> {
     let files = mounted(site, clock, Options::default()).await;
     let (me, root) = (me(), files.root());
-    let made = files.create_open(&me, root, b"f", Sattr3::default(), false).await;
-    let (found, open) = made.unwrap();
+    let found = files.create(&me, root, b"f", Sattr3::default(), false).await.unwrap();
+    let open = files.open(&me, found.handle, WRITE).await.unwrap();
     open.write(0, b"data").await.unwrap();
     open.flush().await.unwrap();
     open.close().await;
@@ -703,16 +703,33 @@ fn what_was_written_before_its_writer_was_shut_out_is_made_stable_by_another() {
         let (owner, other) = (user(7), user(8));
         let others = ours.open(&other, file, WRITE).await.unwrap();
         let open = ours.open(&owner, file, WRITE).await.unwrap();
-        others.write(0, b"theirs").await.unwrap();
-        open.write(4 << 20, b"mine").await.unwrap();
-        // It waits until both have arrived.
-        ours.setattr(&owner, file, Sattr3::of_mode(0o600)).await.unwrap();
+        let elsewhere = mounted(&site, &clock, Options::default()).await;
+        others.write_past_caches(0, Bytes::from_static(b"theirs")).await.unwrap();
+        open.write_past_caches(4 << 20, Bytes::from_static(b"mine")).await.unwrap();
+        elsewhere.setattr(&owner, file, Sattr3::of_mode(0o600)).await.unwrap();
         assert_eq!(ours.write_behind().counters().uncommitted_bytes, 10);
         open.flush().await.unwrap();
         let counters = ours.write_behind().counters();
         assert_eq!((counters.dropped_bytes, counters.uncommitted_bytes), (0, 0));
         open.close().await;
         others.close().await;
+    });
+}
+
+/// As on a local file system: its close is no error, and the bytes are there.
+#[test]
+fn what_was_written_is_stable_before_its_writer_is_shut_out() {
+    world(async |clock, site| {
+        for new in [Sattr3::of_mode(0o600), Sattr3 { gid: Some(9), ..Sattr3::of_mode(0o600) }] {
+            let (ours, file) = open_to_all(&site, &clock).await;
+            let others = ours.open(&user(8), file, WRITE).await.unwrap();
+            others.write(0, b"theirs").await.unwrap();
+            ours.setattr(&me(), file, new).await.unwrap();
+            assert_eq!(ours.write_behind().counters().uncommitted_bytes, 0);
+            others.flush_at_close().await.unwrap();
+            others.close().await;
+            ours.remove(&me(), ours.root(), b"f").await.unwrap();
+        }
     });
 }
 
@@ -755,5 +772,24 @@ fn the_name_of_a_file_that_another_user_has_open_goes_when_he_closes_it() {
         replaced.close().await;
         ours.remove(&owner, dir, b"replaced").await.unwrap();
         ours.rmdir(&me(), root, b"d").await.unwrap();
+    });
+}
+
+#[test]
+fn a_rename_that_is_refused_leaves_no_hidden_name_where_the_caller_could_not_remove_it() {
+    world(async |clock, site| {
+        site.believe_callers();
+        let ours = mounted(&site, &clock, Options::default()).await;
+        let (owner, other, root) = (user(7), user(8), ours.root());
+        ours.setattr(&me(), root, Sattr3::of_mode(0o1777)).await.unwrap();
+        let mode = Sattr3::of_mode(0o666);
+        let theirs = ours.create(&owner, root, b"t", mode, true).await.unwrap().handle;
+        ours.create(&other, root, b"n", mode, true).await.unwrap();
+        let open = ours.open(&owner, theirs, READ).await.unwrap();
+        let refused = ours.rename(&other, (root, b"n"), (root, b"t")).await.unwrap_err();
+        assert!(matches!(refused.status(), Some(NfsStat3::Perm | NfsStat3::Acces)), "{refused}");
+        open.close().await;
+        assert_eq!(shown_and_hidden(&ours, &me()).await, (2, 0));
+        assert_eq!(ours.ask_attributes(&me(), theirs).await.unwrap().nlink, 1);
     });
 }

@@ -27,6 +27,7 @@ mod on_disk_names;
 mod operations;
 mod persistent;
 mod proxy;
+mod read_ahead;
 mod recover;
 mod restarts;
 mod searching;
