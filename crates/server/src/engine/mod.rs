@@ -207,6 +207,12 @@ impl<S: Store> Engine<S> {
         self.exports.load().iter().map(|exported| exported.store.sync_failures()).sum()
     }
 
+    /// Whether a restart would forget the replies that are given now, since the state directory
+    /// cannot be written.
+    pub fn forgets_replies(&self) -> bool {
+        self.replies.as_ref().is_some_and(Replies::is_failing)
+    }
+
     /// To be called about once a second; see [`Store::tend`].
     pub async fn tend(&self, now: Instant) {
         let exports = self.exports();

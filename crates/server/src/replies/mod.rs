@@ -182,6 +182,17 @@ impl Replies {
         self.slots.as_ref().map_or(0, Slots::failures)
     }
 
+    /// The file has no room for its slots, as the system reported at the start. They are written
+    /// all the same, as soon as there is some.
+    pub fn no_room(&self) -> Option<&io::Error> {
+        self.slots.as_ref().and_then(Slots::no_room)
+    }
+
+    /// The last call could not be written to the file.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.slots.as_ref().is_some_and(Slots::is_failing)
+    }
+
     /// How full it is, and what it was good for.
     pub(crate) fn readings(&self) -> Vec<Reading> {
         let counts = [&self.cache, &self.writes].map(|cache| cache.lock().counts());
