@@ -75,7 +75,8 @@ impl ProcFds {
             Ok(len) => !granted(&few[..len]) & 0o777,
             Err(Errno::RANGE) => {
                 let mut all = vec![0; ACL_BYTES_MAX];
-                read(&mut all).map_or(0o777, |len| !granted(&all[..len]) & 0o777)
+                // Changed in this moment: what it gives to others is not known.
+                read(&mut all).map_or(0o077, |len| !granted(&all[..len]) & 0o777)
             }
             Err(_) => 0,
         }
