@@ -200,6 +200,14 @@ impl Log {
         }
     }
 
+    /// The state directory cannot be written: a restart would forget replies. Or it can again.
+    pub fn replies_unstored(&self, is_failing: bool) {
+        match is_failing {
+            true => self.emit(Level::Warn, "replies_unwritten", json!({})),
+            false => self.emit(Level::Info, "replies_kept", json!({})),
+        }
+    }
+
     /// A link was read again; it stays as it was where that failed.
     pub fn link_changed(&self, link: Result<&str, &str>) {
         match link {

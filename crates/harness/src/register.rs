@@ -16,7 +16,7 @@ use wire::portmap::{self, Done, DumpReply, Mapping, PROTOCOL_TCP, PROTOCOL_UDP};
 use wire::rpc::OpaqueAuth;
 use wire::rpcbind::{self, Rpcb, uaddr};
 use wire::xdr::{Encode, from_bytes};
-use wire::{mount, nfs2, nfs3};
+use wire::{mount, nfs2, nfs3, nlm};
 
 use crate::exit::Failure;
 
@@ -41,7 +41,7 @@ enum Entry {
 pub struct Registration(Vec<Entry>);
 
 impl Registration {
-    /// Registers NFS and MOUNT at `endpoints`.
+    /// Registers NFS, MOUNT and NLM at `endpoints`.
     ///
     /// # Errors
     /// There is no rpcbind, or it refuses; or another server is registered and answers.
@@ -51,16 +51,17 @@ impl Registration {
         versions: Versions,
     ) -> Result<Self, Failure> {
         let rpcbind = connect(clock).await.map_err(without_rpcbind)?;
-        let mut all = Vec::new();
-        for entry in endpoints.iter().flat_map(|&endpoint| entries(endpoint, versions)) {
-            // A socket for both families tells of IPv4 twice.
-            if !all.contains(&entry) {
-                all.push(entry);
-            }
-        }
+        let mut all = distinct(endpoints, |endpoint| entries(endpoint, versions));
         let other = other_server(clock, &rpcbind, &all).await.map_err(without_rpcbind)?;
         if let Some(other) = other {
             return Err(taken(&other));
+        }
+        // A lock manager of this host stays, which its own mounts need: it refuses locks of our
+        // files, too.
+        let locks = distinct(endpoints, |endpoint| lock_entries(endpoint, versions));
+        let other = other_server(clock, &rpcbind, &locks).await.map_err(without_rpcbind)?;
+        if other.is_none() {
+            all.extend(locks);
         }
         // All before the first SET: in version 2 it takes every protocol of a program away.
         for entry in &all {
@@ -168,6 +169,17 @@ enum Change {
     Unset,
 }
 
+/// What all endpoints have. A socket for both families tells of IPv4 twice.
+fn distinct(endpoints: &[Endpoint], entries: impl Fn(Endpoint) -> Vec<Entry>) -> Vec<Entry> {
+    let mut all = Vec::new();
+    for entry in endpoints.iter().flat_map(|&endpoint| entries(endpoint)) {
+        if !all.contains(&entry) {
+            all.push(entry);
+        }
+    }
+    all
+}
+
 fn entries(endpoint: Endpoint, versions: Versions) -> Vec<Entry> {
     let programs = [
         (versions.nfs2, nfs2::PROGRAM, nfs2::VERSION),
@@ -175,6 +187,20 @@ fn entries(endpoint: Endpoint, versions: Versions) -> Vec<Entry> {
         (versions.nfs2, mount::PROGRAM, mount::VERSION_1),
         (versions.nfs3, mount::PROGRAM, mount::VERSION),
     ];
+    entries_of(endpoint, &programs)
+}
+
+fn lock_entries(endpoint: Endpoint, versions: Versions) -> Vec<Entry> {
+    let programs = [
+        (versions.nfs2, nlm::PROGRAM, nlm::VERSION_1),
+        (versions.nfs2, nlm::PROGRAM, nlm::VERSION_3),
+        (versions.nfs3, nlm::PROGRAM, nlm::VERSION_4),
+    ];
+    entries_of(endpoint, &programs)
+}
+
+/// Of programs and versions that are offered.
+fn entries_of(endpoint: Endpoint, programs: &[(bool, u32, u32)]) -> Vec<Entry> {
     let (address, protocol, netid) = match endpoint {
         Endpoint::Tcp(address) => (address, PROTOCOL_TCP, "tcp6"),
         Endpoint::Udp(address) => (address, PROTOCOL_UDP, "udp6"),
@@ -182,9 +208,9 @@ fn entries(endpoint: Endpoint, versions: Versions) -> Vec<Entry> {
     // A TCP listener on [::] takes IPv4 too; for UDP there is a socket for each.
     let takes_ipv4 =
         address.is_ipv4() || (protocol == PROTOCOL_TCP && address.ip().is_unspecified());
-    let offered = programs.into_iter().filter(|(offered, ..)| *offered);
+    let offered = programs.iter().filter(|(offered, ..)| *offered);
     offered
-        .flat_map(|(_, program, version)| {
+        .flat_map(|&(_, program, version)| {
             let port = address.port().into();
             let ipv4 = Entry::Ipv4(Mapping { program, version, protocol, port });
             let ipv6 = Entry::Ipv6 { program, version, netid, addr: uaddr(address) };

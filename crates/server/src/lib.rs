@@ -23,6 +23,7 @@ pub mod locked;
 pub mod metrics;
 mod mountd;
 mod mountinfo;
+mod nlm;
 mod peer;
 mod permits;
 mod portmap;

@@ -39,7 +39,7 @@ impl Endpoint {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Context<'c> {
     pub(crate) versions: Versions,
-    /// Where NFS and MOUNT are.
+    /// Where NFS, MOUNT and NLM are.
     pub(crate) endpoints: &'c [Endpoint],
     /// Where the portmapper itself is.
     pub(crate) portmap_endpoints: &'c [Endpoint],
@@ -169,7 +169,8 @@ pub(crate) mod tests {
         assert_eq!(getport(&cx, 100_003, 4, PROTOCOL_TCP), 2049);
         assert_eq!(getport(&cx, 100_000, 2, PROTOCOL_TCP), 111);
         assert_eq!(getport(&cx, 100_000, 2, PROTOCOL_UDP), 0);
-        assert_eq!(getport(&cx, 100_021, 4, PROTOCOL_TCP), 0);
+        assert_eq!(getport(&cx, 100_021, 4, PROTOCOL_TCP), 2049);
+        assert_eq!(getport(&cx, 100_024, 1, PROTOCOL_TCP), 0);
         assert_eq!(getport(&cx, 100_003, 3, 99), 0);
     }
 
@@ -196,8 +197,10 @@ pub(crate) mod tests {
         let versions = Versions { nfs2: false, nfs3: true };
         let cx = Context { versions, ..context(&endpoints, &[]) };
         let mappings = mappings(&cx);
-        assert_eq!(mappings.len(), 6);
-        assert!(mappings.iter().all(|mapping| mapping.version == 3));
+        assert_eq!(mappings.len(), 9);
+        let versions = mappings.iter().map(|mapping| (mapping.program, mapping.version));
+        let offered = [(100_003, 3), (100_005, 3), (100_021, 4)];
+        assert!(versions.into_iter().all(|version| offered.contains(&version)));
     }
 
     #[test]

@@ -3,9 +3,9 @@
 /// The versions of NFS that are offered, each with its MOUNT.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Versions {
-    /// NFS version 2 and MOUNT version 1.
+    /// NFS version 2, with MOUNT version 1 and NLM versions 1 and 3.
     pub nfs2: bool,
-    /// NFS version 3 and MOUNT version 3.
+    /// NFS version 3, with MOUNT version 3 and NLM version 4.
     pub nfs3: bool,
 }
 
@@ -19,7 +19,7 @@ impl Default for Versions {
 impl Versions {
     /// Program and version of everything that is served, the versions of a program ascending.
     pub(crate) fn programs(self) -> impl Iterator<Item = (u32, u32)> {
-        use wire::{mount, nfs2, nfs3, portmap, rpcbind};
+        use wire::{mount, nfs2, nfs3, nlm, portmap, rpcbind};
         let all = [
             (true, portmap::PROGRAM, portmap::VERSION),
             (true, rpcbind::PROGRAM, rpcbind::VERSION_3),
@@ -28,6 +28,9 @@ impl Versions {
             (self.nfs3, nfs3::PROGRAM, nfs3::VERSION),
             (self.nfs2, mount::PROGRAM, mount::VERSION_1),
             (self.nfs3, mount::PROGRAM, mount::VERSION),
+            (self.nfs2, nlm::PROGRAM, nlm::VERSION_1),
+            (self.nfs2, nlm::PROGRAM, nlm::VERSION_3),
+            (self.nfs3, nlm::PROGRAM, nlm::VERSION_4),
         ];
         all.into_iter()
             .filter(|(offered, ..)| *offered)
@@ -56,9 +59,9 @@ mod tests {
             [100_000, 100_003, 100_005, 100_021].map(|program| versions.range_of(program))
         };
         let portmap = Some((2, 4));
-        assert_eq!(ranges(true, true), [portmap, Some((2, 3)), Some((1, 3)), None]);
-        assert_eq!(ranges(false, true), [portmap, Some((3, 3)), Some((3, 3)), None]);
-        assert_eq!(ranges(true, false), [portmap, Some((2, 2)), Some((1, 1)), None]);
+        assert_eq!(ranges(true, true), [portmap, Some((2, 3)), Some((1, 3)), Some((1, 4))]);
+        assert_eq!(ranges(false, true), [portmap, Some((3, 3)), Some((3, 3)), Some((4, 4))]);
+        assert_eq!(ranges(true, false), [portmap, Some((2, 2)), Some((1, 1)), Some((1, 3))]);
         assert_eq!(ranges(false, false), [portmap, None, None, None]);
         assert!(Versions::default().serves(100_005, 1) && !Versions::default().serves(100_005, 2));
     }

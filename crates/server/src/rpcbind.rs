@@ -195,7 +195,7 @@ mod tests {
         let (transport, client) = (Transport::Datagram, "[fd00::9]:700".parse().unwrap());
         let cx = Context { transport, client, ..cx };
         assert_eq!(getaddr(&cx, Procedure::Getaddr, &query(3, b"", b"")), "fd00::7.8.3");
-        let none = Rpcb { program: 100_021, ..query(3, b"tcp", b"") };
+        let none = Rpcb { program: 100_024, ..query(3, b"tcp", b"") };
         assert_eq!(getaddr(&cx, Procedure::Getaddr, &none), "");
     }
 
@@ -233,7 +233,7 @@ mod tests {
         let mut head = Vec::new();
         assert_eq!(serve(&cx, Procedure::Dump, &[], &mut head), Ok(true));
         let DumpReply { entries } = xdr::from_bytes(&head).unwrap();
-        assert_eq!(entries.len(), 3 + 4 + 4);
+        assert_eq!(entries.len(), 3 + 4 + 4 + 4);
         let first = entries[0];
         assert_eq!((first.program, first.version, first.netid), (100_000, 2, &b"udp"[..]));
         assert_eq!((first.addr, first.owner), (&b"10.0.0.7.0.111"[..], OWNER));

@@ -200,7 +200,7 @@ fn what_is_not_served() {
         assert_eq!(answer(&mut client, &header), Ok(status), "{header:?}");
         scene.bystander.is_served();
     };
-    for program in [0, 100_021, 100_227, u32::MAX] {
+    for program in [0, 100_024, 100_227, u32::MAX] {
         expect(with(program, 3, 0), AcceptStatus::ProgUnavail);
     }
     let mismatch = |low, high| AcceptStatus::ProgMismatch { low, high };

@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use wire::record::RecordError;
 
 use super::accounts::Budgets;
+use super::held::Held;
 use super::seats::{NoSeat, Party, Seated, Seats};
 use super::turns::Turns;
 use super::{Limits, Service, connection, datagrams};
@@ -50,6 +51,8 @@ struct HostState {
     phase: watch::Sender<Phase>,
     /// Connections and sockets of datagrams that are being served.
     served: watch::Sender<u64>,
+    /// Connections that are not closed yet, and not served.
+    held: Held,
     counts: Counters,
 }
 
@@ -92,7 +95,7 @@ pub struct Counts {
     pub connections_accepted: u64,
     /// Connections that found no place.
     pub connections_refused: u64,
-    /// Connections closed because the service has nothing for their address.
+    /// Connections closed unread because the service has nothing for their address.
     pub connections_denied: u64,
     /// Connections closed, idle as they were, to make room for others.
     pub connections_evicted: u64,
@@ -145,6 +148,7 @@ impl Host {
             pools: Mutex::default(),
             phase: watch::Sender::new(Phase::Serving),
             served: watch::Sender::new(0),
+            held: Held::default(),
             counts: Counters::default(),
         }))
     }
@@ -176,9 +180,10 @@ impl Host {
                 return Ok(());
             };
             let tcp = match accepted {
-                Ok(Some(tcp)) => tcp,
-                Ok(None) => {
+                Ok(Ok(tcp)) => tcp,
+                Ok(Err(refused)) => {
                     Counters::add(&self.0.counts.denied, 1);
+                    self.0.held.hold(refused, &self.0.clock);
                     continue;
                 }
                 Err(cause) => {

@@ -17,6 +17,7 @@ pub(crate) mod budget;
 mod calls;
 mod connection;
 mod datagrams;
+mod held;
 pub(crate) mod host;
 pub(crate) mod patience;
 pub(crate) mod seats;
@@ -122,8 +123,8 @@ pub trait Service: Clone + Send + 'static {
         0
     }
 
-    /// Whether there is anything for this address: else its connections are closed before a byte
-    /// of them is read, and its datagrams are dropped.
+    /// Whether there is anything for this address: else no byte of its connections is read,
+    /// which are closed soon, and its datagrams are dropped.
     fn is_for(&self, _host: IpAddr) -> bool {
         true
     }

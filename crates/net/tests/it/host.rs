@@ -1,5 +1,6 @@
 //! How connections end, over real sockets of the loopback.
 
+use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -17,6 +18,9 @@ use tokio::sync::Semaphore;
 use wire::record::{Fragment, Message};
 
 const PATIENCE: Nanos = Nanos::from_secs(60);
+
+/// Of connections that are refused.
+const HELD_OF_HOST_MAX: usize = 4;
 
 fn in_time<T>(work: impl Future<Output = T>) -> T {
     net::runtime::block_on(async { Clock::real().within(PATIENCE, work).await.unwrap() }).unwrap()
@@ -98,11 +102,22 @@ fn who_is_named_nowhere_is_closed_unread_also_when_that_changes() {
         is_closed.store(true, Ordering::Relaxed);
         assert_eq!(host.deny(&service), 1);
         assert_eq!(early.read(&mut echo).await.unwrap_or(0), 0);
+        // Few are held, so that a client does not come again at once; one more is closed.
+        let mut held = Vec::new();
+        for _ in 0..HELD_OF_HOST_MAX {
+            let mut one = TcpStream::connect(server).await.unwrap();
+            one.write_all(&record).await.unwrap();
+            held.push(one);
+        }
         let mut late = TcpStream::connect(server).await.unwrap();
         late.write_all(&record).await.ok();
         assert_eq!(late.read(&mut echo).await.unwrap_or(0), 0);
+        for one in &held {
+            let nothing = one.try_read(&mut echo).map_err(|error| error.kind());
+            assert_eq!(nothing, Err(ErrorKind::WouldBlock), "open, and not answered");
+        }
         let counts = host.counts();
-        assert_eq!((counts.connections_accepted, counts.connections_denied), (1, 2));
+        assert_eq!((counts.connections_accepted, counts.connections_denied), (1, 6));
     });
 }
 

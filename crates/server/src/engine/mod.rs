@@ -25,7 +25,7 @@ use wire::Procedure;
 use wire::record::Message;
 use wire::rpc::{AcceptStatus, Answer, AuthStat, Call, CallHeader, ReplyHeader};
 use wire::xdr::{self, Decode, DecodeError, DecodeErrorKind, Encode, Reader};
-use wire::{nfs2, nfs3};
+use wire::{nfs2, nfs3, nlm};
 
 use crate::auth::Credential;
 use crate::export::Rule;
@@ -205,6 +205,12 @@ impl<S: Store> Engine<S> {
     /// Syncs of all stores that failed.
     pub fn sync_failures(&self) -> u64 {
         self.exports.load().iter().map(|exported| exported.store.sync_failures()).sum()
+    }
+
+    /// Whether a restart would forget the replies that are given now, since the state directory
+    /// cannot be written.
+    pub fn forgets_replies(&self) -> bool {
+        self.replies.as_ref().is_some_and(Replies::is_failing)
     }
 
     /// To be called about once a second; see [`Store::tend`].
@@ -460,6 +466,8 @@ fn known_procedure(header: &CallHeader<'_>, versions: Versions) -> Result<Proced
     let (low, high) = versions.range_of(program).ok_or(AcceptStatus::ProgUnavail)?;
     match header.procedure() {
         _ if !versions.serves(program, version) => Err(AcceptStatus::ProgMismatch { low, high }),
+        // All that it is called for is refused, so that its messages are not distinguished.
+        procedure @ Procedure::Unknown { program: nlm::PROGRAM, .. } => Ok(procedure),
         Procedure::Unknown { .. } => Err(AcceptStatus::ProcUnavail),
         procedure => Ok(procedure),
     }

@@ -14,6 +14,7 @@ use crate::handle;
 use crate::handle2;
 use crate::metrics;
 use crate::mountd;
+use crate::nlm;
 use crate::peer::{Peer, Transport};
 use crate::portmap;
 use crate::proc2;
@@ -149,6 +150,9 @@ impl<S: Store> Engine<S> {
                 let served = rpcbind::serve(&self.portmap(call), procedure, args, &mut head)?;
                 is_served(served)?
             }
+            Procedure::Unknown { program: wire::nlm::PROGRAM, version, procedure } => {
+                is_served(nlm::serve(version, procedure, args, &mut head)?)?
+            }
             Procedure::Unknown { .. } => {
                 return Err(Refusal::Accepted(AcceptStatus::ProcUnavail));
             }
@@ -231,7 +235,7 @@ impl<S: Store> Engine<S> {
     }
 }
 
-/// The results of the portmapper have no payload.
+/// The results of the portmapper and of the lock manager have no payload.
 fn is_served(served: bool) -> Result<Bytes, Refusal> {
     match served {
         true => Ok(Bytes::new()),

@@ -17,6 +17,7 @@ use std::os::unix::fs::FileExt;
 
 use memmap2::{MmapOptions, MmapRaw};
 use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
 
 /// Magic numbers of file systems that overwrite blocks in place: ext2 to ext4, xfs, tmpfs.
 const IN_PLACE: [u32; 3] = [0xef53, 0x5846_5342, 0x0102_1994];
@@ -28,11 +29,13 @@ pub(super) enum FileBytes {
 }
 
 impl FileBytes {
-    /// The first `len` bytes of the file, which has them.
-    pub(super) fn of(file: File, len: usize) -> Self {
+    /// The first `len` bytes of the file, which has them. Fails when the file has no room for them
+    /// now: then it can be written as soon as there is some.
+    pub(super) fn of(file: File, len: usize) -> (Self, io::Result<()>) {
         match mapped(&file, len) {
-            Some(map) => Self::Mapped(map),
-            None => Self::Written(file),
+            Ok(Some(map)) => (Self::Mapped(map), Ok(())),
+            Ok(None) => (Self::Written(file), Ok(())),
+            Err(no_room) => (Self::Written(file), Err(no_room.into())),
         }
     }
 
@@ -58,19 +61,24 @@ impl FileBytes {
     }
 }
 
-/// None where a page of it may be missing when it is needed.
-fn mapped(file: &File, len: usize) -> Option<MmapRaw> {
-    let kind = rustix::fs::fstatfs(file).ok()?.f_type;
+/// None where a page of it may be missing when it is needed; fails where there is no room.
+fn mapped(file: &File, len: usize) -> Result<Option<MmapRaw>, Errno> {
+    let Ok(system) = rustix::fs::fstatfs(file) else { return Ok(None) };
+    let kind = system.f_type;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "of 32 bits")]
     let is_in_place = IN_PLACE.contains(&(kind as u32));
     if !is_in_place {
-        return None;
+        return Ok(None);
     }
-    rustix::fs::fallocate(file, FallocateFlags::empty(), 0, len as u64).ok()?;
-    let map = MmapOptions::new().len(len).populate().map_raw(file).ok()?;
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, len as u64) {
+        Ok(()) => {}
+        Err(no_room @ (Errno::NOSPC | Errno::DQUOT)) => return Err(no_room),
+        Err(_) => return Ok(None),
+    }
+    let Ok(map) = MmapOptions::new().len(len).populate().map_raw(file) else { return Ok(None) };
     // Who may not lock it has it all the same, as long as its pages can be read again.
     map.lock().ok();
-    Some(map)
+    Ok(Some(map))
 }
 
 #[cfg(test)]
@@ -86,7 +94,7 @@ mod tests {
             options.read(true).write(true).create(true).truncate(false).open(&path).unwrap()
         };
         open().set_len(8192).unwrap();
-        for bytes in [FileBytes::of(open(), 8192), FileBytes::Written(open())] {
+        for bytes in [FileBytes::of(open(), 8192).0, FileBytes::Written(open())] {
             bytes.put(4090, b"over the edge").unwrap();
             drop(bytes);
             let file = std::fs::read(&path).unwrap();
@@ -99,7 +107,7 @@ mod tests {
     fn what_lies_beyond_a_mapping_is_never_touched() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(4096).unwrap();
-        let bytes = FileBytes::of(file, 4096);
+        let (bytes, _) = FileBytes::of(file, 4096);
         if matches!(bytes, FileBytes::Written(_)) {
             return;
         }

@@ -67,6 +67,10 @@ const CHECKSUM_BYTES_MAX: usize = 16 << 10;
 /// server has it. All would take longer than anything else that is done to a WRITE of 4 KiB here.
 const WRITE_CHECKSUM_BYTES_MAX: usize = 384;
 
+/// Replies that a process has left are not good any more when a day has passed since: a client
+/// that knows nothing of its server for so long has likely begun anew.
+const OUTAGE_SECS_MAX: u64 = 24 * 60 * 60;
+
 /// Not a secret: who can make checksums collide can only confuse his own calls.
 const CHECKSUM_KEY: [u8; 16] = *b"nfskit checksum1";
 
@@ -147,13 +151,13 @@ impl Replies {
     ) -> io::Result<Self> {
         let (slots, records) = Slots::open(path, slots.max(1))?;
         let mut cache = Cache::new(replies_max);
-        let until = (times.of_day)();
+        let past = times.past(records.iter().map(|record| record.claimed_at));
         for record in records {
-            let Some(good_until) = times.good_until(record.claimed_at) else { continue };
+            let Some(good_until) = past.good_until(record.claimed_at) else { continue };
             match record.reply {
                 Some(reply) => cache.answered(record.key, good_until, reply),
                 None => {
-                    let doubt = Doubt { since: record.claimed_at, until };
+                    let doubt = Doubt { since: record.claimed_at, until: past.latest() };
                     cache.in_doubt(record.key, good_until, doubt);
                 }
             }
@@ -163,9 +167,10 @@ impl Replies {
     }
 
     /// What a store has recorded of calls that were answered before this process began.
-    pub(crate) fn restore(&self, recorded: impl IntoIterator<Item = Recorded>) {
+    pub(crate) fn restore(&self, recorded: Vec<Recorded>) {
+        let past = self.times.past(recorded.iter().map(|recorded| recorded.came));
         for recorded in recorded {
-            let Some(good_until) = self.times.good_until(recorded.came) else { continue };
+            let Some(good_until) = past.good_until(recorded.came) else { continue };
             let key = recorded.key();
             let cache = if is_write(&key) { &self.writes } else { &self.cache };
             cache.lock().answered(key, good_until, recorded.reply);
@@ -175,6 +180,17 @@ impl Replies {
     /// Calls that could not be written to the file, and are not known after a restart.
     pub fn file_failures(&self) -> u64 {
         self.slots.as_ref().map_or(0, Slots::failures)
+    }
+
+    /// The file has no room for its slots, as the system reported at the start. They are written
+    /// all the same, as soon as there is some.
+    pub fn no_room(&self) -> Option<&io::Error> {
+        self.slots.as_ref().and_then(Slots::no_room)
+    }
+
+    /// The last call could not be written to the file.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.slots.as_ref().is_some_and(Slots::is_failing)
     }
 
     /// How full it is, and what it was good for.
@@ -245,14 +261,49 @@ impl Replies {
 }
 
 impl Times {
-    /// How long the reply to a call is good that came at this time of day, which is all that is
-    /// left of a process that has ended; none if it is not any more.
-    fn good_until(&self, came: Time) -> Option<Instant> {
-        let age_secs = (self.of_day)().secs.saturating_sub(came.secs);
-        let age = u64::try_from(age_secs).unwrap_or(0).saturating_mul(1_000_000_000);
-        let left = RETENTION.as_nanos().checked_sub(age)?;
-        Some((self.passing)() + Nanos::from_nanos(left))
+    /// The life of a process that has ended and left calls which came at these times of day.
+    fn past(&self, came: impl Iterator<Item = Time>) -> Past {
+        let now = (self.of_day)();
+        // A clock that was set back leaves some that are still to come.
+        let ended = came.filter(|&came| came <= now).max().unwrap_or(now);
+        Past { ended, now, begins: (self.passing)() }
     }
+}
+
+/// A life of the server before this one. While no server could be called no client can have come
+/// round its XIDs, so calls age with the lives alone: from their time to the newest call's, and
+/// from the start of this process on.
+struct Past {
+    /// When it was alive last, as far as is known.
+    ended: Time,
+    now: Time,
+    /// This process.
+    begins: Instant,
+}
+
+impl Past {
+    /// How long the reply to a call is good that came at this time; none if it is not any more.
+    fn good_until(&self, came: Time) -> Option<Instant> {
+        if secs_between(came, self.now) > OUTAGE_SECS_MAX {
+            return None;
+        }
+        let age = secs_between(came, self.ended).saturating_mul(1_000_000_000);
+        let left = RETENTION.as_nanos().checked_sub(age)?;
+        Some(self.begins + Nanos::from_nanos(left))
+    }
+
+    /// The latest time at which a call of it may have been executed, if none takes longer than its
+    /// reply is good.
+    fn latest(&self) -> Time {
+        let retention = RETENTION.as_nanos() / 1_000_000_000;
+        let secs = self.ended.secs.saturating_add_unsigned(retention);
+        self.now.min(Time { secs, ..self.ended })
+    }
+}
+
+/// 0 where the clock was set back.
+fn secs_between(since: Time, until: Time) -> u64 {
+    u64::try_from(until.secs.saturating_sub(since.secs)).unwrap_or(0)
 }
 
 impl fmt::Debug for Times {

@@ -51,6 +51,10 @@ pub(super) struct Slots {
     next: AtomicUsize,
     sequence: AtomicU64,
     failures: AtomicU64,
+    /// The last write has failed.
+    is_failing: AtomicBool,
+    /// Why writes will fail, if that was seen at the start.
+    no_room: Option<io::Error>,
 }
 
 /// A slot that is held while its call is in progress.
@@ -89,12 +93,15 @@ impl Slots {
         let sequence = records.last().map_or(0, |last| last.sequence + 1);
         // The turn goes on where it ended, so that the oldest is overwritten first.
         let next = records.last().map_or(0, |last| last.slot + 1);
+        let (bytes, room) = FileBytes::of(file, len);
         let slots = Self {
-            bytes: FileBytes::of(file, len),
+            bytes,
             busy: (0..count).map(|_| AtomicBool::new(false)).collect(),
             next: AtomicUsize::new(next),
             sequence: AtomicU64::new(sequence),
             failures: AtomicU64::new(0),
+            is_failing: AtomicBool::new(false),
+            no_room: room.err(),
         };
         Ok((slots, records))
     }
@@ -138,12 +145,23 @@ impl Slots {
         if !written {
             self.failures.fetch_add(1, Ordering::Relaxed);
         }
+        if self.is_failing.load(Ordering::Relaxed) == written {
+            self.is_failing.store(!written, Ordering::Relaxed);
+        }
         written
     }
 
     /// Writes that failed, a full disk say: those calls are not known after a restart.
     pub(super) fn failures(&self) -> u64 {
         self.failures.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_failing(&self) -> bool {
+        self.is_failing.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn no_room(&self) -> Option<&io::Error> {
+        self.no_room.as_ref()
     }
 }
 
@@ -347,6 +365,30 @@ mod tests {
         let (_, records) = Slots::open(&path, 1).unwrap();
         let found: Vec<_> = records.iter().map(|record| (record.key, &record.reply)).collect();
         assert_eq!(found, [(key(2), &None)], "in doubt");
+    }
+
+    #[test]
+    fn a_file_without_room_is_noticed_and_written_when_there_is_some() {
+        let place = place();
+        let system = |program: &str, args: &[&str]| {
+            let mut command = std::process::Command::new(program);
+            command.args(args).arg(place.path()).status().is_ok_and(|status| status.success())
+        };
+        if !system("mount", &["-t", "tmpfs", "-o", "size=64k", "nfskit-test"]) {
+            eprintln!("NOT TESTED: a full state directory: this process may not mount");
+            return;
+        }
+        let filler = place.path().join("filler");
+        let is_full = std::fs::write(&filler, [7; 128 << 10]).is_err();
+        let (slots, _) = Slots::open(&place.path().join("replies"), 64).unwrap();
+        let is_noticed = slots.no_room().is_some() && !slots.is_failing();
+        let is_claimed = slots.claim(&key(1), AT).is_some();
+        let fails = slots.is_failing() && slots.failures() == 1;
+        std::fs::remove_file(filler).unwrap();
+        let works = slots.claim(&key(2), AT).is_some() && !slots.is_failing();
+        drop(slots);
+        assert!(system("umount", &["-l"]));
+        assert!(is_full && is_noticed && !is_claimed && fails && works);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use wire::rpc::{
     AUTH_SHORT, AcceptStatus, AuthStat, CallHeader, OpaqueAuth, RPCSEC_GSS, ReplyHeader,
 };
 use wire::xdr::Encode;
-use wire::{Procedure, mount, portmap, rpcbind};
+use wire::{Procedure, mount, nlm, portmap, rpcbind};
 
 use crate::world::{World, XID, credential, split};
 
@@ -63,14 +63,16 @@ fn what_is_not_served_is_named() {
     let outcome =
         |program, version, procedure| answer(&world, numbered(program, version, procedure));
     let from_to = |low, high| accepted(AcceptStatus::ProgMismatch { low, high });
-    assert_eq!(outcome(100_021, 4, 0), accepted(AcceptStatus::ProgUnavail));
+    assert_eq!(outcome(100_024, 1, 0), accepted(AcceptStatus::ProgUnavail));
     assert_eq!(outcome(0, 0, 0), accepted(AcceptStatus::ProgUnavail));
     for version in [0, 1, 4, u32::MAX] {
         assert_eq!(outcome(nfs3::PROGRAM, version, 0), from_to(2, 3));
     }
     assert_eq!(outcome(mount::PROGRAM, 2, 0), from_to(1, 3));
     assert_eq!(outcome(portmap::PROGRAM, 5, 0), from_to(2, 4));
+    assert_eq!(outcome(nlm::PROGRAM, 2, 0), from_to(1, 4));
     let unavailable = accepted(AcceptStatus::ProcUnavail);
+    assert_eq!(outcome(nlm::PROGRAM, 4, 7), unavailable); // LOCK_MSG
     assert_eq!(outcome(nfs3::PROGRAM, 3, 22), unavailable);
     assert_eq!(outcome(mount::PROGRAM, 3, 6), unavailable);
     assert_eq!(outcome(nfs2::PROGRAM, 2, 18), unavailable);
@@ -81,6 +83,21 @@ fn what_is_not_served_is_named() {
     }
     assert_eq!(outcome(portmap::PROGRAM, 3, 9), unavailable);
     assert_eq!(outcome(portmap::PROGRAM, 2, u32::MAX), unavailable);
+}
+
+/// A client that finds no lock manager waits for one, and programs with it.
+#[test]
+fn a_lock_is_refused_at_once() {
+    let world = World::new();
+    for (procedure, stat) in [(2, 2), (4, 0)] {
+        let mut record = numbered(nlm::PROGRAM, 4, procedure).to_bytes();
+        // A cookie, whether the caller waits, whether the lock is exclusive, and of which file.
+        record.extend_from_slice(&[0, 0, 0, 4, 1, 2, 3, 4, 0, 0, 0, 1, 0, 0, 0, 1, 9, 9, 9, 9]);
+        let reply = world.send(Bytes::from(record)).unwrap();
+        let (header, results) = split(&reply);
+        assert_eq!(header, ReplyHeader::success(XID));
+        assert_eq!(results, [0, 0, 0, 4, 1, 2, 3, 4, 0, 0, 0, stat]);
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What outlives the process: the state directory, and replies in it.
 
+use std::io;
+
 use harness::exit::Failure;
 use harness::exports::Spec;
 use harness::sockets::Sockets;
@@ -94,8 +96,17 @@ pub(super) fn replies(
     let slots = SLOTS_MIN.max(4 * args.threads as usize);
     let path = state.path().join("replies");
     let persistent = Replies::persistent_in(&path, slots, REPLIES_MAX, times.clone());
-    persistent.unwrap_or_else(|cause| {
+    let mut warns = |cause: &io::Error| {
         banner.warns(format!("replies are forgotten at a restart: {}: {cause}", path.display()));
-        Replies::in_memory(REPLIES_MAX, times)
-    })
+    };
+    match persistent {
+        Ok(replies) => {
+            replies.no_room().into_iter().for_each(warns);
+            replies
+        }
+        Err(cause) => {
+            warns(&cause);
+            Replies::in_memory(REPLIES_MAX, times)
+        }
+    }
 }

@@ -95,6 +95,8 @@ struct Rises {
     sync_failures: HashMap<String, Rise>,
     /// Exports some of whose handles a restart would forget.
     unstored: HashSet<String>,
+    /// A restart would forget replies.
+    forgets_replies: bool,
 }
 
 /// Counts that only the log tells of.
@@ -116,6 +118,7 @@ impl<S: Store> Watch<S> {
             self.stalls(counts.calls_stalled);
             self.syncs();
             self.handles();
+            self.replies();
             if self.idle.is_due(self.host.take_peak_bytes(), counts.bytes_in_flight) {
                 self.host.release();
                 net::slack::begin_to_give_back();
@@ -161,6 +164,13 @@ impl<S: Store> Watch<S> {
             if is_news {
                 self.log.handles_unstored(name, unstored);
             }
+        }
+    }
+
+    fn replies(&mut self) {
+        let forgets = self.engine.forgets_replies();
+        if std::mem::replace(&mut self.rises.forgets_replies, forgets) != forgets {
+            self.log.replies_unstored(forgets);
         }
     }
 

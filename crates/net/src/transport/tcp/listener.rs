@@ -24,6 +24,14 @@ pub struct Listener {
     record_bytes_max: usize,
 }
 
+/// A connection from where none may come, of which no byte is ever read. It is closed when this is
+/// dropped.
+#[derive(Debug)]
+pub struct Refused {
+    pub host: IpAddr,
+    _stream: TcpStream,
+}
+
 /// Where connections come from.
 #[derive(Debug)]
 enum Source {
@@ -138,14 +146,20 @@ impl Listener {
         Ok(self.adopt(stream, peer))
     }
 
-    /// The next connection if it comes from where it may; else none, and it is closed before a
-    /// byte of it is read.
+    /// The next connection if it comes from where it may; else what there is to close of it.
     ///
     /// # Errors
     /// As [`Listener::accept`].
-    pub async fn accept_of(&self, may_come: impl Fn(IpAddr) -> bool) -> io::Result<Option<Tcp>> {
+    pub async fn accept_of(
+        &self,
+        may_come: impl Fn(IpAddr) -> bool,
+    ) -> io::Result<Result<Tcp, Refused>> {
         let (stream, peer) = self.inner.next().await?;
-        Ok(may_come(peer.ip().to_canonical()).then(|| self.adopt(stream, peer)))
+        let host = peer.ip().to_canonical();
+        Ok(match may_come(host) {
+            true => Ok(self.adopt(stream, peer)),
+            false => Err(Refused { host, _stream: stream }),
+        })
     }
 
     fn adopt(&self, stream: TcpStream, peer: SocketAddr) -> Tcp {

@@ -13,6 +13,7 @@ use rustix::fs::{Access as May, AtFlags, Gid, Mode, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 
 use super::errno::status;
+use super::exclusive;
 use super::objects::Object;
 use super::stat::Stat;
 use super::tree::{Tree, wcc};
@@ -90,6 +91,7 @@ impl Tree {
             Ok(stat) => stat,
             Err(status) => return Changed::failed(status),
         };
+        let changes = &exclusive::settled(&before, changes);
         let guarded = guard.is_none_or(|time| time == before.attr().changed);
         let result = match guarded {
             true => self.acting.act_as(caller).and_then(|()| self.apply(caller, &object, changes)),

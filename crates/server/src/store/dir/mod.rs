@@ -56,6 +56,7 @@ mod bounded;
 mod buffers;
 mod data;
 mod errno;
+mod exclusive;
 mod file_system;
 mod granted;
 mod handles;

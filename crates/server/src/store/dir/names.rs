@@ -22,6 +22,7 @@ use rustix::io::Errno;
 
 use super::beneath::Component;
 use super::errno::status;
+use super::exclusive;
 use super::objects::Object;
 use super::proc::ProcFds;
 use super::stat::Stat;
@@ -29,8 +30,8 @@ use super::tree::{Child, Touched, Tree, wcc};
 use super::write_log::file_id;
 use crate::store::{Changed, Linked, Looked, Node, Renamed};
 use crate::types::{
-    Caller, CreateHow, DIRECTORY_MODE_UNSTATED, FileKind, Handle, MODE_UNSTATED, SetAttr, SetTime,
-    Special, Status, Time,
+    Caller, CreateHow, DIRECTORY_MODE_UNSTATED, FileKind, Handle, MODE_UNSTATED, SetAttr, Special,
+    Status, Time,
 };
 
 /// Removed files from this size on are let go of on a thread: freeing their blocks takes time.
@@ -104,7 +105,9 @@ impl Tree {
             let name = Component::new(name)?;
             let attrs = match how {
                 CreateHow::Unchecked(attrs) | CreateHow::Guarded(attrs) => *attrs,
-                CreateHow::Exclusive(verifier) => exclusive_attrs(*verifier),
+                CreateHow::Exclusive(verifier) => {
+                    exclusive::attrs(*verifier, ProcFds::withheld_by_acl(dir.path()))
+                }
             };
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW;
             let flags = flags | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -149,7 +152,7 @@ impl Tree {
                 let (node, touched) = node_and(&object, dir)?;
                 Ok((Created::Named(node), touched))
             }
-            CreateHow::Exclusive(verifier) if is_made_with(&child.stat, *verifier) => {
+            CreateHow::Exclusive(verifier) if exclusive::is_made_with(&child.stat, *verifier) => {
                 let object = self.keep(child.handle, &child.stat, child.fd);
                 // The first attempt may not have come as far as its sync.
                 let (node, touched) = node_and(&object, dir)?;
@@ -548,30 +551,4 @@ fn missing_attrs(dir: &Object, stat: &Stat, wanted: &SetAttr) -> SetAttr {
         accessed: wanted.accessed,
         modified: wanted.modified,
     }
-}
-
-/// An exclusive create keeps its verifier in the times of the file, which every file system has
-/// and which survive a restart; the client sets the real ones when it has its answer. As in the
-/// kernel's server one bit of each half is lost to file systems with signed 32-bit seconds.
-fn exclusive_times(verifier: [u8; 8]) -> (Time, Time) {
-    let [a, b, c, d, e, f, g, h] = verifier;
-    let time =
-        |half: [u8; 4]| Time { secs: i64::from(u32::from_be_bytes(half) & 0x7fff_ffff), nanos: 0 };
-    (time([a, b, c, d]), time([e, f, g, h]))
-}
-
-fn exclusive_attrs(verifier: [u8; 8]) -> SetAttr {
-    let (modified, accessed) = exclusive_times(verifier);
-    SetAttr {
-        // Ours alone until the client says more.
-        mode: Some(MODE_UNSTATED),
-        modified: SetTime::To(modified),
-        accessed: SetTime::To(accessed),
-        ..SetAttr::default()
-    }
-}
-
-fn is_made_with(stat: &Stat, verifier: [u8; 8]) -> bool {
-    let attr = stat.attr();
-    (attr.modified, attr.accessed) == exclusive_times(verifier) && attr.size == 0
 }

@@ -9,6 +9,11 @@ use rustix::io::Errno;
 use super::acting::Acting;
 use super::beneath::Component;
 
+/// Bytes of an ACL of 64 entries, which are mostly enough, and of any: an attribute has no more
+/// (xattr(7)).
+const ACL_BYTES_OF_FEW: usize = 4 + 64 * 8;
+const ACL_BYTES_MAX: usize = 64 << 10;
+
 /// `/proc/self/fd`, opened once.
 pub(super) struct ProcFds {
     dir: OwnedFd,
@@ -59,6 +64,24 @@ impl ProcFds {
         rustix::fs::getxattr(path, c"system.posix_acl_default", &mut [0_u8; 0]).is_ok()
     }
 
+    /// The rights (0777) that the default ACL of a directory withholds from what is made in it; 0
+    /// where there is none.
+    pub(super) fn withheld_by_acl(fd: BorrowedFd<'_>) -> u32 {
+        let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+        let read =
+            |buffer: &mut [u8]| rustix::fs::getxattr(&path, c"system.posix_acl_default", buffer);
+        let mut few = [0; ACL_BYTES_OF_FEW];
+        match read(&mut few) {
+            Ok(len) => !granted(&few[..len]) & 0o777,
+            Err(Errno::RANGE) => {
+                let mut all = vec![0; ACL_BYTES_MAX];
+                // Changed in this moment: what it gives to others is not known.
+                read(&mut all).map_or(0o077, |len| !granted(&all[..len]) & 0o777)
+            }
+            Err(_) => 0,
+        }
+    }
+
     /// Whether a file has an attribute, seen with the server's rights.
     pub(super) fn has_attribute(&self, fd: BorrowedFd<'_>, attribute: &str) -> bool {
         let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
@@ -76,6 +99,29 @@ impl ProcFds {
         let flags = AtFlags::SYMLINK_FOLLOW;
         rustix::fs::linkat(&self.dir, name(fd), dir, as_name.as_bytes(), flags)
     }
+}
+
+/// What the entries of an ACL let a mode have: of the owner, of the group or the mask that stands
+/// for it, of others.
+fn granted(acl: &[u8]) -> u32 {
+    const USER_OBJ: u16 = 1;
+    const GROUP_OBJ: u16 = 4;
+    const MASK: u16 = 0x10;
+    const OTHER: u16 = 0x20;
+    let (mut rights, mut mask) = ([0; 3], None);
+    // Behind a version of four bytes: tag, rights, and an id of four bytes.
+    for entry in acl.get(4..).unwrap_or_default().chunks_exact(8) {
+        let may = u32::from(entry[2] & 7);
+        match u16::from_le_bytes([entry[0], entry[1]]) {
+            USER_OBJ => rights[0] = may,
+            GROUP_OBJ => rights[1] = may,
+            MASK => mask = Some(may),
+            OTHER => rights[2] = may,
+            _ => {}
+        }
+    }
+    let [owner, group, others] = rights;
+    owner << 6 | mask.unwrap_or(group) << 3 | others
 }
 
 fn name(fd: BorrowedFd<'_>) -> rustix::path::DecInt {

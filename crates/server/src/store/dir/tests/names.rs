@@ -116,6 +116,17 @@ fn acl(entries: &[(u16, u16, u32)]) -> Vec<u8> {
     [2_u32.to_le_bytes().to_vec(), entries.iter().flat_map(entry).collect()].concat()
 }
 
+/// A directory with a default ACL; none, loudly, where the file system has no such thing.
+fn with_default_acl(at: &Fixture, name: &str, default: &[u8]) -> Option<Handle> {
+    let within = at.make_dir(&at.root(), name).handle;
+    let (flags, path) = (rustix::fs::XattrFlags::empty(), at.path(name));
+    match rustix::fs::setxattr(&path, c"system.posix_acl_default", default, flags) {
+        Err(Errno::OPNOTSUPP) => not_tested("default ACLs: none on this file system"),
+        outcome => return outcome.map(|()| within).ok(),
+    }
+    None
+}
+
 #[test]
 fn rights_that_a_default_acl_withholds_are_given_to_nobody() {
     let [owner, user, group, mask, others] = [1, 2, 4, 0x10, 0x20];
@@ -125,19 +136,52 @@ fn rights_that_a_default_acl_withholds_are_given_to_nobody() {
     let named = acl(&[&named[..], &[(others, 0, nobody)]].concat());
     each_kind(|at| {
         for (default, dir) in [(&plain, "plain"), (&named, "named")] {
-            let within = at.make_dir(&at.root(), dir).handle;
-            let (flags, path) = (rustix::fs::XattrFlags::empty(), at.path(dir));
-            match rustix::fs::setxattr(&path, c"system.posix_acl_default", default, flags) {
-                Err(Errno::OPNOTSUPP) => {
-                    return not_tested("default ACLs: none on this file system");
-                }
-                outcome => outcome.unwrap(),
-            }
+            let Some(within) = with_default_acl(&at, dir, default) else { return };
             let how = CreateHow::Guarded(mode(0o4664));
             let file = block_on(at.store.create(&ME, &within, b"file", how)).result.unwrap();
             assert_eq!(file.attr.mode, 0o4640, "{dir}");
             let made = at.store.make_dir(&ME, &within, b"dir", mode(0o1777));
             assert_eq!(block_on(made).result.unwrap().attr.mode, 0o1750, "{dir}");
+            let made = at.store.make_node(&ME, &within, b"fifo", Special::Fifo, mode(0o666));
+            assert_eq!(block_on(made).result.unwrap().attr.mode, 0o640, "{dir}");
+        }
+    });
+}
+
+/// As what is made with a mode, and whatever is written before it has one.
+#[test]
+fn an_exclusive_create_gets_no_rights_that_a_default_acl_withholds() {
+    let [owner, user, group, mask, others] = [1, 2, 4, 0x10, 0x20];
+    let nobody = u32::MAX;
+    let private = acl(&[(owner, 7, nobody), (group, 0, nobody), (others, 0, nobody)]);
+    let many = (0..80).map(|id| (user, 7, 1000 + id));
+    let many = [(owner, 7, nobody)].into_iter().chain(many);
+    let rest = [(group, 5, nobody), (mask, 5, nobody), (others, 0, nobody)];
+    let named = acl(&many.chain(rest).collect::<Vec<_>>());
+    let times = SetAttr { accessed: SetTime::ToServer, modified: SetTime::ToServer, ..mode(0o664) };
+    each_kind(|at| {
+        for (default, dir, expected) in [(&private, "private", 0o600), (&named, "named", 0o640)] {
+            let Some(within) = with_default_acl(&at, dir, default) else { return };
+            for (name, first, writes) in [
+                ("plain", times, false),
+                ("written", times, true),
+                ("mode alone", mode(0o664), false),
+            ] {
+                let create = || {
+                    let how = CreateHow::Exclusive([0xfe, 2, 3, 4, 5, 6, 7, 8]);
+                    block_on(at.store.create(&ME, &within, name.as_bytes(), how)).result
+                };
+                let file = create().unwrap().handle;
+                assert_eq!(create().unwrap().handle, file, "the same once more");
+                if writes {
+                    at.write(&file, 0, b"secret").unwrap();
+                }
+                at.set_attr(&file, first).unwrap();
+                assert_eq!(at.attr(&file).unwrap().mode, expected, "{dir}/{name}");
+                // Who gives rights afterwards means them.
+                at.set_attr(&file, mode(0o664)).unwrap();
+                assert_eq!(at.attr(&file).unwrap().mode, 0o664, "{dir}/{name}");
+            }
         }
     });
 }
