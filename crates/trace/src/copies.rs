@@ -29,6 +29,8 @@ const WAYS: usize = 4;
 const SETS_BITS: u32 = 12;
 /// Places that are distinguished; what is captured at more of them has none.
 pub const PLACES_MAX: usize = 64;
+/// Packets in a row with one identification, from which on it distinguishes nothing.
+const ALIKE_MIN: u8 = 4;
 /// Pairs of hosts of which it is known where they are read.
 const HOSTS_MAX: usize = 4096;
 /// What of a connection another place shows while its own is silent for so long is read there.
@@ -64,9 +66,8 @@ pub(super) struct Copies {
 /// Where the packets of a connection were captured.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sights {
-    /// The last identification of each end, and whether it gives all of its packets the same.
-    ids: [u16; 2],
-    is_constant: [bool; 2],
+    /// The last identification of each end, and how many packets in a row have had it.
+    ids: [(u16, u8); 2],
     /// Places that have shown what each end sends, as bits.
     shown: [u64; 2],
     /// The one place at which it is read, and when that has shown something last.
@@ -105,11 +106,10 @@ impl Copies {
         let Some(known) = known else {
             ways.rotate_right(1);
             ways[0] = seen;
-            sights.is_constant[from] |= id == sights.ids[from];
-            sights.ids[from] = id;
+            sights.identified(from, id);
             return false;
         };
-        let is_copy = match id != 0 && known.id != 0 && !sights.is_constant[from] {
+        let is_copy = match id != 0 && known.id != 0 && !sights.is_constant(from) {
             true => known.id == id,
             // Acknowledgements without data may be alike.
             false => {
@@ -203,6 +203,20 @@ fn round_trip_ns(line: &Line, rpc: &Rpc) -> u64 {
 }
 
 impl Sights {
+    /// A packet of end `from` that is no copy. Zero is none: Linux answers a SYN with it.
+    fn identified(&mut self, from: usize, id: u16) {
+        let (last, alike) = &mut self.ids[from];
+        if id != 0 {
+            *alike = if *last == id { alike.saturating_add(1) } else { 1 };
+            *last = id;
+        }
+    }
+
+    /// Whether this end gives all of its packets the same identification.
+    fn is_constant(&self, from: usize) -> bool {
+        self.ids[from].1 >= ALIKE_MIN
+    }
+
     /// Whether the connection is read at this place.
     fn reads(&mut self, place: u8, now: u64) -> bool {
         let Some((home, at_ns)) = &mut self.home else { return true };
