@@ -266,14 +266,20 @@ fn zero_window(evidence: &Evidence, share: &str) -> String {
 /// That the link carries all it can.
 fn full_network(evidence: &Evidence, share: &str) -> String {
     let side = busier(evidence);
-    let per_s = evidence.sides[side].bytes_per_s_mean;
-    let link = nominal_rate(per_s)
-        .map_or_else(String::new, |mbps| format!(", as a link of {mbps:.0} Mbit/s carries"));
-    format!(
-        "the network is full: the {} sends {:.1} MiB/s all the time{link}; {share} waits for it",
-        ENDS[side],
-        per_s / f64::from(1 << 20)
-    )
+    let (sends, link) = (sends(evidence, side), as_link(evidence, side));
+    format!("the network is full: {sends}{link}; {share} waits for it")
+}
+
+/// `the server sends 11.3 MiB/s all the time`
+fn sends(evidence: &Evidence, side: usize) -> String {
+    let per_s = evidence.sides[side].bytes_per_s_mean / f64::from(1 << 20);
+    format!("the {} sends {per_s:.1} MiB/s all the time", ENDS[side])
+}
+
+/// As a link does: `, as a link of 100 Mbit/s carries`.
+fn as_link(evidence: &Evidence, side: usize) -> String {
+    nominal_rate(evidence.sides[side].bytes_per_s_mean)
+        .map_or_else(String::new, |mbps| format!(", as a link of {mbps:.0} Mbit/s carries"))
 }
 
 /// The numbers behind it.
@@ -476,6 +482,9 @@ pub(super) fn doubt(evidence: &Evidence, doubt: Doubt) -> String {
             ns(evidence.resolution_ns)
         ),
         Doubt::EarlyAcks => acknowledged_early(evidence),
+        Doubt::LateAcks(end) => acknowledged_late(evidence, end),
+        Doubt::NoAcks => NO_ACKS.to_owned(),
+        Doubt::Steady(side) => steady(evidence, side),
         Doubt::OddRate => ODD_RATE.to_owned(),
     }
 }
@@ -503,6 +512,29 @@ fn acknowledged_early(evidence: &Evidence) -> String {
     )
 }
 
+fn acknowledged_late(evidence: &Evidence, end: usize) -> String {
+    let acks = [evidence.client_ack_ns, evidence.server_ack_ns][end];
+    let ((least, median), end) = (acks.unwrap_or_default(), ENDS[end]);
+    format!(
+        "it may be the network, full with this or with other traffic: the {end}'s kernel \
+         acknowledged after {} at the median, {} at least. A capture at the {end} tells",
+        ns(median),
+        shown(evidence, least)
+    )
+}
+
+fn steady(evidence: &Evidence, side: usize) -> String {
+    format!(
+        "it may be a full link before the capture: {}{}, in one packet for each message, and none \
+         shows how long it was on its way. A capture at the {} tells",
+        sends(evidence, side),
+        as_link(evidence, side),
+        ENDS[side]
+    )
+}
+
+const NO_ACKS: &str = "nothing shows the way to the client: captured at the server, it may be the \
+                       network's. A capture at the client tells";
 const CUT_OFF: &str =
     "packets were cut off, so that calls and replies in them were not seen (tcpdump -s 0)";
 const UNACKNOWLEDGED: &str =

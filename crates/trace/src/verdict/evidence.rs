@@ -258,9 +258,8 @@ impl Evidence {
         match work {
             // A kernel acknowledges data when they are there, whatever the server does then.
             Work::Write | Work::StableWrite if self.relay_ns.is_none() => {
-                let median = self.server_ack_ns.map_or(0, |(_, median)| median);
-                let is_delayed = DELAYED_ACK_NS.contains(&median) && least < DELAYED_ACK_NS.start;
-                let carried = if is_delayed { 0 } else { median + self.client_end_ns() };
+                let acks = self.server_ack_ns.filter(|acks| !is_delayed(*acks));
+                let carried = acks.map_or(0, |(_, median)| median + self.client_end_ns());
                 least.max(carried)
             }
             Work::Read => {
@@ -301,6 +300,11 @@ impl Evidence {
         let SideNumbers { packets, again, filled, .. } = self.sides[side];
         share(again + filled, packets)
     }
+}
+
+/// Whether a kernel waited for something to send with its acknowledgements.
+pub(super) fn is_delayed((least_ns, median_ns): (u64, u64)) -> bool {
+    DELAYED_ACK_NS.contains(&median_ns) && least_ns < DELAYED_ACK_NS.start
 }
 
 fn bins_per_s(bytes: u64) -> f64 {

@@ -2,7 +2,7 @@
 
 use super::chosen::is_in_vain;
 use super::evidence::share;
-use super::{Certainty, Diagnosis, Doubt, Evidence, Finding, Gaps, SideNumbers, Suspect};
+use super::{Certainty, Diagnosis, Doubt, Evidence, Finding, Gaps, SideNumbers, Suspect, ways};
 use crate::work::Work;
 
 /// Replies below which nothing is stated.
@@ -22,7 +22,7 @@ const LIKELY_EVENTS: u64 = 4;
 const MARGIN: f64 = 0.15;
 
 /// Below it a round trip is that of a LAN: 1 ms. Martin & Culler 1999 see a slope from 150 us on.
-const LONG_NS: u64 = 1_000_000;
+pub(super) const LONG_NS: u64 = 1_000_000;
 /// Round trips of acknowledgements in the fastest call, from which on something else than the
 /// server may acknowledge (threshold ours).
 const EARLY: u64 = 10;
@@ -160,6 +160,7 @@ fn against(evidence: &Evidence, first: &Finding, second: Option<&Finding>) -> Ve
     if is_acknowledged_early(evidence, first.suspect) {
         doubts.push(Doubt::EarlyAcks);
     }
+    doubts.extend(ways::doubt(evidence, first.suspect));
     if share(evidence.refused, evidence.replies()) > REFUSED_MIN {
         doubts.push(Doubt::Refused);
     }
@@ -517,6 +518,11 @@ fn hanging(evidence: &Evidence, all: u64) -> Option<Finding> {
     finding(Suspect::HangingCalls, share(waited.late, all), hung.calls)
 }
 
+/// Whether an end sends the same all the time.
+pub(super) fn is_steady(side: &SideNumbers) -> bool {
+    side.bins >= STEADY_BINS && side.bytes_per_s_p50 >= STEADY * side.bytes_per_s_p95
+}
+
 /// Whether a link carries what it can.
 fn is_rate(evidence: &Evidence, all: u64) -> bool {
     let side = heavier(evidence);
@@ -526,8 +532,6 @@ fn is_rate(evidence: &Evidence, all: u64) -> bool {
     let carrier = carrier.unwrap_or(Work::Other);
     let most = evidence.work(carrier);
     let response_ns = most.median_ns + evidence.client_end_ns();
-    let is_steady =
-        side.bins >= STEADY_BINS && side.bytes_per_s_p50 >= STEADY * side.bytes_per_s_p95;
     // Where the other end's kernel acknowledges late, the data wait in a queue of the network.
     let is_client = std::ptr::eq(side, &raw const evidence.sides[0]);
     let acks = if is_client { evidence.server_ack_ns } else { evidence.client_ack_ns };
@@ -538,7 +542,7 @@ fn is_rate(evidence: &Evidence, all: u64) -> bool {
     // Of one connection: on each of several messages of the others wait beside its own.
     let is_stretched = share(side.stretch_ns_max, all) >= STRETCHED;
     // Where no data are moved a link carries nothing.
-    most.bytes > 0 && is_steady && (is_stretched || (is_queued && !is_alone))
+    most.bytes > 0 && is_steady(side) && (is_stretched || (is_queued && !is_alone))
 }
 
 fn finding(suspect: Suspect, share: f64, events: u64) -> Option<Finding> {
