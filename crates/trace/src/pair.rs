@@ -88,6 +88,8 @@ pub struct OneSide {
     pub bytes: u64,
     /// Captured twice: lost behind the capture.
     pub again: u64,
+    /// Of those, the ones that the other end had already: sent twice for nothing.
+    pub had: u64,
     /// Missing, and filled late: lost before the capture.
     pub filled: u64,
     /// Bytes that were acknowledged and never captured: the capture lost them, not the network.
@@ -248,12 +250,18 @@ impl OneSide {
         self.bin_bytes = 0;
     }
 
-    /// Segments as they are on a network: a capture has longer ones where the card cuts and joins.
+    /// Segments with data, as they are on a network.
     pub fn packets(&self) -> u64 {
-        /// Data of a segment on Ethernet, with time stamps.
-        const SEGMENT_BYTES: u64 = 1448;
-        self.segments.max(self.bytes / SEGMENT_BYTES)
+        as_packets(self.segments, self.bytes)
     }
+}
+
+/// So many segments as they are on a network: a capture has longer ones where the card cuts and
+/// joins.
+pub(super) fn as_packets(segments: u64, bytes: u64) -> u64 {
+    /// Data of a segment on Ethernet, with time stamps.
+    const SEGMENT_BYTES: u64 = 1448;
+    if segments == 0 { 0 } else { segments.max(bytes / SEGMENT_BYTES) }
 }
 
 impl Pair {

@@ -318,12 +318,16 @@ fn synced_small(evidence: &Evidence) -> String {
 
 fn lost(evidence: &Evidence) -> String {
     let side = losing(evidence);
-    let SideNumbers { packets, again, filled, .. } = evidence.sides[side];
+    let SideNumbers { packets, again, filled, had, .. } = evidence.sides[side];
     let (from, to) = (ENDS[side], ENDS[1 - side]);
+    let had = match had {
+        0 => String::new(),
+        had => format!("; {had} more the {to} had already"),
+    };
     format!(
         "of {packets} segments {again} were retransmitted after they had been captured: lost \
          between the capture and the {to}; {filled} were missing at first: lost between the {from} \
-         and the capture"
+         and the capture{had}"
     )
 }
 

@@ -32,7 +32,9 @@ pub struct WorkNumbers {
 pub struct SideNumbers {
     pub packets: u64,
     pub bytes: u64,
+    /// Retransmitted after they were captured: for want of them, and for nothing.
     pub again: u64,
+    pub had: u64,
     pub filled: u64,
     pub missing_bytes: u64,
     pub cut: u64,
@@ -169,7 +171,8 @@ impl Evidence {
                 SideNumbers {
                     packets: side.packets(),
                     bytes: side.bytes,
-                    again: side.again,
+                    again: side.again - side.had.min(side.again),
+                    had: side.had.min(side.again),
                     filled: side.filled,
                     missing_bytes: side.missing_bytes,
                     cut: side.cut,
