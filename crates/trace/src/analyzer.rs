@@ -412,6 +412,9 @@ fn goes_on(line: &Line, rpc: &mut Rpc, zeros: &mut [bool; 2], now: u64) {
 
 /// End `from` has acknowledged what it got `ns` before.
 fn acknowledged(line: &mut Line, rpc: &mut Rpc, from: usize, now: u64, ns: u64) {
+    if !rpc.takes_time(now) {
+        return;
+    }
     let Some(rtt) = line.flow().and_then(|flow| rpc.flows.round_trip_mut(flow)) else {
         // Who is the client shows with the first call.
         line.handshake[from] = Some(ns);
