@@ -403,6 +403,14 @@ fn calls(evidence: &Evidence, work: Work, numbers: &WorkNumbers) -> String {
 }
 
 fn round_trip(evidence: &Evidence) -> String {
+    if let (Some((least, mean)), None) = (evidence.between_ns, evidence.relay_ns) {
+        return format!(
+            "between the two places where it was captured packets took {} there and back on \
+             average, {} at least",
+            ns(mean),
+            ns(least)
+        );
+    }
     match (evidence.round_trip_ns(), evidence.server_ack_ns, evidence.relay_ns) {
         (None, ..) => "the round trip is not known: nothing was acknowledged".to_owned(),
         (Some(round_trip), ..) if evidence.is_too_short(round_trip) => format!(

@@ -72,6 +72,9 @@ pub struct Evidence {
     /// How soon the server's kernel acknowledged: at least, and at the median; and the client's.
     pub server_ack_ns: Option<(u64, u64)>,
     pub client_ack_ns: Option<(u64, u64)>,
+    /// What packets took between two places where they were captured, there and back: at least, and
+    /// on average.
+    pub between_ns: Option<(u64, u64)>,
     /// The fastest reply to a call that waited for nothing.
     pub light_ns: Option<u64>,
     /// Of the work that has the fastest call, of those that need nothing stable: that call, and the
@@ -160,6 +163,7 @@ impl Evidence {
             think_median_ns: pair.pace.think.quantile(0.5).as_nanos(),
             server_ack_ns: acks(RttOf::Server),
             client_ack_ns: acks(RttOf::Client),
+            between_ns: pair.between.round_trip_ns(),
             light_ns: (light.count() > 0).then(|| light.min().as_nanos()),
             fastest_ns: fastest
                 .map(|times| (times.min().as_nanos(), times.quantile(0.5).as_nanos())),
@@ -234,8 +238,12 @@ impl Evidence {
         self.stop_and_wait.is_some_and(|share| share >= ALONE)
     }
 
-    /// The network's round trip, at least; none where nothing shows it.
+    /// The network's round trip, at least; none where nothing shows it. Between two places where it
+    /// was captured it is what packets took.
     pub fn round_trip_ns(&self) -> Option<u64> {
+        if let (Some((_, mean)), None) = (self.between_ns, self.relay_ns) {
+            return Some(mean + self.client_end_ns());
+        }
         match (self.server_ack_ns, self.relay_ns) {
             // A relay acknowledges by itself.
             (_, Some(added)) => Some(added),
@@ -259,6 +267,7 @@ impl Evidence {
     pub fn network_ns(&self, work: Work) -> u64 {
         let least = self.round_trip_ns().unwrap_or(0);
         match work {
+            _ if self.between_ns.is_some() => least,
             // A kernel acknowledges data when they are there, whatever the server does then.
             Work::Write | Work::StableWrite if self.relay_ns.is_none() => {
                 let acks = self.server_ack_ns.filter(|acks| !is_delayed(*acks));

@@ -194,7 +194,8 @@ fn round_trip_unknown(evidence: &Evidence) -> Option<Doubt> {
     if evidence.round_trip_ns().is_some_and(|ns| evidence.is_too_short(ns)) {
         return Some(Doubt::CoarseTimes);
     }
-    let is_known = evidence.server_ack_ns.is_some() || evidence.relay_ns.is_some();
+    let Evidence { server_ack_ns, between_ns, .. } = evidence;
+    let is_known = server_ack_ns.or(*between_ns).is_some() || evidence.relay_ns.is_some();
     match evidence.round_trip_ns() {
         _ if is_known => None,
         None => Some(Doubt::NoRoundTrip),
@@ -535,8 +536,10 @@ fn is_rate(evidence: &Evidence, all: u64) -> bool {
     // Where the other end's kernel acknowledges late, the data wait in a queue of the network.
     let is_client = std::ptr::eq(side, &raw const evidence.sides[0]);
     let acks = if is_client { evidence.server_ack_ns } else { evidence.client_ack_ns };
-    let is_queued = acks
-        .is_some_and(|(least, median)| median >= 3 * least && median * 2 >= response_ns)
+    let is_queued = [acks, evidence.between_ns]
+        .iter()
+        .flatten()
+        .any(|(least, usual)| *usual >= 3 * least && usual * 2 >= response_ns)
         || evidence.waits_at_relay(carrier);
     let is_alone = evidence.is_alone();
     // Of one connection: on each of several messages of the others wait beside its own.

@@ -16,6 +16,9 @@ const SPREAD: f64 = 0.05;
 
 /// What speaks for the network, where the verdict blames an end: 0 is the client, 1 the server.
 pub(super) fn doubt(evidence: &Evidence, suspect: Suspect) -> Option<Doubt> {
+    if evidence.between_ns.is_some() {
+        return None;
+    }
     let took_ns = took_ns(evidence, suspect)?;
     let end = usize::from(suspect != Suspect::IdleClient);
     let acks = [evidence.client_ack_ns, evidence.server_ack_ns][end];
@@ -25,7 +28,7 @@ pub(super) fn doubt(evidence: &Evidence, suspect: Suspect) -> Option<Doubt> {
         Some(acks) if is_queue(acks, took_ns) && (end == 0 || !is_delayed(acks)) => {
             Some(Doubt::LateAcks(end))
         }
-        _ if may_be_full(evidence, 1 - end, took_ns) => Some(Doubt::Steady(1 - end)),
+        _ if may_be_full(evidence, end, took_ns) => Some(Doubt::Steady(end)),
         _ => None,
     }
 }
@@ -51,12 +54,12 @@ const fn is_queue((least_ns, median_ns): (u64, u64), took_ns: u64) -> bool {
     median_ns >= 3 * least_ns && median_ns * 2 >= took_ns
 }
 
-/// An end, the one that sends more, does so at one rate, and each message came in one packet: how
-/// long it was on its way is not seen.
-fn may_be_full(evidence: &Evidence, from: usize, took_ns: u64) -> bool {
-    let side = &evidence.sides[from];
+/// This end sends more than the other, at one rate, and each message came in one packet: how long
+/// it was on its way is not seen.
+fn may_be_full(evidence: &Evidence, end: usize, took_ns: u64) -> bool {
+    let side = &evidence.sides[end];
     let spread_ns = side.stretch_ns / evidence.replies().max(1);
-    let is_most = side.bytes >= evidence.sides[1 - from].bytes;
+    let is_most = side.bytes >= evidence.sides[1 - end].bytes;
     is_most && is_steady(side) && took_ns >= LONG_NS && share(spread_ns, took_ns) < SPREAD
 }
 

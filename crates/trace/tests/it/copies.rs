@@ -68,6 +68,55 @@ fn captures_of_both_ends_are_read_as_that_of_the_client() {
     }
 }
 
+/// Eight stable WRITEs of 32 KiB outstanding, one each 1.25 ms: on a link, or at the server, where
+/// the rest takes 300 us; as both ends see it.
+fn queued(is_link: bool) -> [Packets; 2] {
+    let (mut events, mut free, mut ends) = (Vec::new(), 0, Vec::<u64>::new());
+    for xid in 0..800_u32 {
+        let begin = (xid as usize).checked_sub(8).map_or(0, |before| ends[before]);
+        free = free.max(begin) + MS * 5 / 4;
+        let (arrives, replies) = match is_link {
+            true => (free, free + MS / 5),
+            false => (begin + MS / 5, free),
+        };
+        ends.push(replies + MS / 10);
+        let write = Rpc::Write { xid, bytes: 32 << 10 };
+        events.push((begin + u64::from(xid), true, [begin + u64::from(xid), arrives], write));
+        let written = Rpc::Written { xid, bytes: 32 << 10 };
+        events.push((replies, false, [replies + MS / 10, replies], written));
+    }
+    events.sort_by_key(|(at, ..)| *at);
+    let (mut files, mut sent) = ([Packets::new(), Packets::new()], [1_u32, 1]);
+    for ((_, is_call, times, rpc), id) in events.into_iter().zip(1_u16..) {
+        let (own, record) = (usize::from(!is_call), rpc.record());
+        let mut packet = ipv4(6, is_call, &tcp(is_call, sent[own], sent[1 - own], &record));
+        packet[4..6].copy_from_slice(&id.to_be_bytes());
+        sent[own] += u32::try_from(record.len()).unwrap();
+        files.iter_mut().zip(times).for_each(|(file, at)| file.push((at + MS, packet.clone())));
+    }
+    files.map(in_order)
+}
+
+#[test]
+fn what_packets_take_between_two_ends_is_the_networks_and_the_rest_the_servers() {
+    let both = |is_link, ahead: u64| {
+        let mut files = queued(is_link);
+        files[1].iter_mut().for_each(|(at, _)| *at += ahead);
+        let found = analyze_all(files.map(|packets| pcap_at(&packets)));
+        (suspect(&found), evidence(&found).between_ns.unwrap())
+    };
+    let [client, _] = queued(true);
+    assert_eq!(suspect(&analyze(pcap_at(&client))), Some(Suspect::SlowStableWrite));
+    for ahead in [0, 40 * MS] {
+        let (suspect, (_, mean)) = both(true, ahead);
+        assert_eq!(suspect, Some(Suspect::Rate));
+        assert!((8 * MS..11 * MS).contains(&mean), "{mean}");
+        let (suspect, (least, mean)) = both(false, ahead);
+        assert_eq!(suspect, Some(Suspect::SlowStableWrite));
+        assert!(least < MS && mean < MS, "{least} {mean}");
+    }
+}
+
 #[test]
 fn clocks_that_differ_do_not_make_losses() {
     for early in [[0, 50 * MS], [50 * MS, 0]] {
