@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::late::Hung;
 use crate::pace::{Cause, Gap, Pace, Waited};
-use crate::pair::{Hosts, Pair, Relayed, Repeats, Syncs};
+use crate::pair::{Hosts, OneSide, Pair, Relayed, Repeats, Syncs};
 use crate::rtt::RttOf;
 use crate::service::{Service, Stalls};
 use crate::work::{WORKS, Work};
@@ -49,6 +49,39 @@ pub struct SideNumbers {
     pub bytes_per_s_p50: f64,
     pub bytes_per_s_p95: f64,
     pub bytes_per_s_mean: f64,
+}
+
+/// What a link carries differs so little from one 50 ms to the next.
+const STEADY: f64 = 0.8;
+const STEADY_BINS: u64 = 8;
+
+impl SideNumbers {
+    pub fn of(side: &OneSide) -> Self {
+        let per_s = |q: f64| bins_per_s(side.bins.quantile(q).as_nanos());
+        let had = side.had.min(side.again);
+        Self {
+            packets: side.packets(),
+            bytes: side.bytes,
+            again: side.again - had,
+            had,
+            filled: side.filled,
+            missing_bytes: side.missing_bytes,
+            cut: side.cut,
+            zero_windows: side.zero_windows,
+            zero_window_ns: side.zero_window_ns,
+            stretch_ns: side.stretch_ns,
+            stretch_ns_max: side.stretch_ns_max,
+            bins: side.bins.count(),
+            bytes_per_s_p50: per_s(0.5),
+            bytes_per_s_p95: per_s(0.95),
+            bytes_per_s_mean: bins_per_s(side.bins.mean().as_nanos()),
+        }
+    }
+
+    /// Whether it sends the same all the time.
+    pub fn is_steady(&self) -> bool {
+        self.bins >= STEADY_BINS && self.bytes_per_s_p50 >= STEADY * self.bytes_per_s_p95
+    }
 }
 
 /// All of it, of one client with its server.
@@ -170,26 +203,7 @@ impl Evidence {
             relay_ns: (relayed > 0).then(|| pair.relay.added.min().as_nanos()),
             relayed,
             relayed_works: pair.relay.works,
-            sides: pair.sides.each_ref().map(|side| {
-                let per_s = |q: f64| bins_per_s(side.bins.quantile(q).as_nanos());
-                SideNumbers {
-                    packets: side.packets(),
-                    bytes: side.bytes,
-                    again: side.again - side.had.min(side.again),
-                    had: side.had.min(side.again),
-                    filled: side.filled,
-                    missing_bytes: side.missing_bytes,
-                    cut: side.cut,
-                    zero_windows: side.zero_windows,
-                    zero_window_ns: side.zero_window_ns,
-                    stretch_ns: side.stretch_ns,
-                    stretch_ns_max: side.stretch_ns_max,
-                    bins: side.bins.count(),
-                    bytes_per_s_p50: per_s(0.5),
-                    bytes_per_s_p95: per_s(0.95),
-                    bytes_per_s_mean: bins_per_s(side.bins.mean().as_nanos()),
-                }
-            }),
+            sides: pair.sides.each_ref().map(SideNumbers::of),
             syncs: pair.syncs,
             udp: pair.udp,
             hung: pair.hung,

@@ -40,9 +40,6 @@ const SEGMENT_BYTES: f64 = 1448.0;
 /// Round trips of a call, at the median, from which on TCP can be what it waits for. One that takes
 /// no more was sent at once, whatever was lost beside it.
 const WINDOWS_MIN: u64 = 2;
-/// What a link carries differs so little from one 50 ms to the next.
-const STEADY: f64 = 0.8;
-const STEADY_BINS: u64 = 8;
 /// Share of the time in which messages pass, from their first byte to their last.
 const STRETCHED: f64 = 0.6;
 
@@ -519,11 +516,6 @@ fn hanging(evidence: &Evidence, all: u64) -> Option<Finding> {
     finding(Suspect::HangingCalls, share(waited.late, all), hung.calls)
 }
 
-/// Whether an end sends the same all the time.
-pub(super) fn is_steady(side: &SideNumbers) -> bool {
-    side.bins >= STEADY_BINS && side.bytes_per_s_p50 >= STEADY * side.bytes_per_s_p95
-}
-
 /// Whether a link carries what it can.
 fn is_rate(evidence: &Evidence, all: u64) -> bool {
     let side = heavier(evidence);
@@ -545,7 +537,7 @@ fn is_rate(evidence: &Evidence, all: u64) -> bool {
     // Of one connection: on each of several messages of the others wait beside its own.
     let is_stretched = share(side.stretch_ns_max, all) >= STRETCHED;
     // Where no data are moved a link carries nothing.
-    most.bytes > 0 && is_steady(side) && (is_stretched || (is_queued && !is_alone))
+    most.bytes > 0 && side.is_steady() && (is_stretched || (is_queued && !is_alone))
 }
 
 fn finding(suspect: Suspect, share: f64, events: u64) -> Option<Finding> {

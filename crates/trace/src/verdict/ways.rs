@@ -5,7 +5,7 @@
 //! the cause would take. A verdict is sure only where its own numbers exclude that.
 
 use super::evidence::{is_delayed, share};
-use super::rules::{LONG_NS, is_steady};
+use super::rules::LONG_NS;
 use super::{Doubt, Evidence, Suspect};
 use crate::work::Work;
 
@@ -60,7 +60,7 @@ fn may_be_full(evidence: &Evidence, end: usize, took_ns: u64) -> bool {
     let side = &evidence.sides[end];
     let spread_ns = side.stretch_ns / evidence.replies().max(1);
     let is_most = side.bytes >= evidence.sides[1 - end].bytes;
-    is_most && is_steady(side) && took_ns >= LONG_NS && share(spread_ns, took_ns) < SPREAD
+    is_most && side.is_steady() && took_ns >= LONG_NS && share(spread_ns, took_ns) < SPREAD
 }
 
 #[cfg(test)]
