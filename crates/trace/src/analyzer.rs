@@ -8,7 +8,7 @@ use super::files::Files;
 use super::filter::Filter;
 use super::flows::Flows;
 use super::pace::Pace;
-use super::pair::OneSide;
+use super::pair::{OneSide, as_packets};
 use super::rpc::{Each, Line, Rpc};
 use super::rtt::Stopwatch;
 use super::series::Series;
@@ -294,6 +294,11 @@ fn tcp(
             });
         }
         recovers = is_bare && stream.requests_again(ack);
+        if part.had > 0
+            && let Some(side) = side(line, rpc, 1 - from)
+        {
+            side.had += as_packets(1, part.had.into());
+        }
         let missing = stream.counts.missing_bytes - missing;
         if missing > 0
             && let Some(side) = side(line, rpc, 1 - from)
@@ -360,8 +365,8 @@ fn data(
         && let Some(side) = side(line, rpc, from)
     {
         side.sent(now, segment.len);
-        side.again += again;
-        side.filled += filled;
+        side.again += as_packets(again, counts.again_bytes - before.again_bytes);
+        side.filled += as_packets(filled, counts.filled_bytes - before.filled_bytes);
         side.missing_bytes += counts.missing_bytes - before.missing_bytes;
         side.cut += counts.cut - before.cut;
     }
@@ -412,6 +417,9 @@ fn goes_on(line: &Line, rpc: &mut Rpc, zeros: &mut [bool; 2], now: u64) {
 
 /// End `from` has acknowledged what it got `ns` before.
 fn acknowledged(line: &mut Line, rpc: &mut Rpc, from: usize, now: u64, ns: u64) {
+    if !rpc.takes_time(now) {
+        return;
+    }
     let Some(rtt) = line.flow().and_then(|flow| rpc.flows.round_trip_mut(flow)) else {
         // Who is the client shows with the first call.
         line.handshake[from] = Some(ns);

@@ -10,7 +10,8 @@
 //! connection that was captured at two places is read at one of them from then on: the first that
 //! shows both directions, at the client's end if that is known. A call seen at the client with its
 //! reply seen at the server would have taken too little time. Later connections of the same hosts
-//! are read there from their first packet on.
+//! are read there from their first packet on. What another place shows of it is left out, but for
+//! how long packets took from one place to the other.
 //!
 //! At most [`SIGHTINGS_MAX`] packets are remembered, each in the place of the oldest of four.
 
@@ -29,6 +30,8 @@ const WAYS: usize = 4;
 const SETS_BITS: u32 = 12;
 /// Places that are distinguished; what is captured at more of them has none.
 pub const PLACES_MAX: usize = 64;
+/// Packets in a row with one identification, from which on it distinguishes nothing.
+const ALIKE_MIN: u8 = 4;
 /// Pairs of hosts of which it is known where they are read.
 const HOSTS_MAX: usize = 4096;
 /// What of a connection another place shows while its own is silent for so long is read there.
@@ -64,9 +67,8 @@ pub(super) struct Copies {
 /// Where the packets of a connection were captured.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sights {
-    /// The last identification of each end, and whether it gives all of its packets the same.
-    ids: [u16; 2],
-    is_constant: [bool; 2],
+    /// The last identification of each end, and how many packets in a row have had it.
+    ids: [(u16, u8); 2],
     /// Places that have shown what each end sends, as bits.
     shown: [u64; 2],
     /// The one place at which it is read, and when that has shown something last.
@@ -92,24 +94,27 @@ impl Copies {
         {
             sights.home = Some((place, segment.at_ns));
         }
-        if !sights.reads(place, segment.at_ns) {
-            self.count += 1;
+        let is_read = sights.reads(place, segment.at_ns);
+        self.count += u64::from(!is_read);
+        let Some(print) = print(segment, connection.slot, from) else { return !is_read };
+        let Segment { at_ns, id, hops, .. } = *segment;
+        let (set, tag) = seat(print);
+        let seen = Sighting { at_ns, tag, id, hops, place };
+        if sights.home.is_some() && segment.len > 0 {
+            self.passes(print, seen, (&connection.line, from), is_read, rpc);
+        }
+        if !is_read {
             return true;
         }
-        let Some(print) = print(segment, connection.slot, from) else { return false };
-        let Segment { at_ns, id, hops, .. } = *segment;
-        let seen = Sighting { at_ns, tag: (print >> 32) as u32, id, hops, place };
-        let set = usize::try_from(print % (1 << SETS_BITS)).unwrap_or(0);
         let Some(Set(ways)) = self.sets.get_mut(set) else { return false };
         let known = ways.iter_mut().find(|way| way.tag == seen.tag && way.at_ns > 0);
         let Some(known) = known else {
             ways.rotate_right(1);
             ways[0] = seen;
-            sights.is_constant[from] |= id == sights.ids[from];
-            sights.ids[from] = id;
+            sights.identified(from, id);
             return false;
         };
-        let is_copy = match id != 0 && known.id != 0 && !sights.is_constant[from] {
+        let is_copy = match id != 0 && known.id != 0 && !sights.is_constant(from) {
             true => known.id == id,
             // Acknowledgements without data may be alike.
             false => {
@@ -127,6 +132,40 @@ impl Copies {
             }
         }
         is_copy
+    }
+
+    /// A packet of end `from` was captured where its connection is read, or elsewhere: how long it
+    /// took between the two counts, if it was seen at the other.
+    fn passes(
+        &mut self,
+        print: u64,
+        seen: Sighting,
+        (line, from): (&Line, usize),
+        is_read: bool,
+        rpc: &mut Rpc,
+    ) {
+        let elsewhere = print ^ ELSEWHERE;
+        let other = self.sighted(if is_read { elsewhere } else { print });
+        if let Some(other) = other.filter(|other| other.id == seen.id && other.place != seen.place)
+            && rpc.takes_time(seen.at_ns)
+            && let Some(pair) = line.flow().and_then(|flow| rpc.flows.pair_mut(flow))
+        {
+            let (read, away) = if is_read { (seen, other) } else { (other, seen) };
+            let is_server = line.flows[from].is_none();
+            pair.between.record(is_server, read.at_ns, away.at_ns);
+        }
+        let (set, tag) = seat(elsewhere);
+        if let (false, Some(Set(ways))) = (is_read, self.sets.get_mut(set)) {
+            ways.rotate_right(1);
+            ways[0] = Sighting { tag, ..seen };
+        }
+    }
+
+    /// The last packet with this print.
+    fn sighted(&self, print: u64) -> Option<Sighting> {
+        let (set, tag) = seat(print);
+        let Set(ways) = self.sets.get(set)?;
+        ways.iter().find(|way| way.tag == tag && way.at_ns > 0).copied()
     }
 
     /// The place of a packet, as a number.
@@ -203,6 +242,20 @@ fn round_trip_ns(line: &Line, rpc: &Rpc) -> u64 {
 }
 
 impl Sights {
+    /// A packet of end `from` that is no copy. Zero is none: Linux answers a SYN with it.
+    fn identified(&mut self, from: usize, id: u16) {
+        let (last, alike) = &mut self.ids[from];
+        if id != 0 {
+            *alike = if *last == id { alike.saturating_add(1) } else { 1 };
+            *last = id;
+        }
+    }
+
+    /// Whether this end gives all of its packets the same identification.
+    fn is_constant(&self, from: usize) -> bool {
+        self.ids[from].1 >= ALIKE_MIN
+    }
+
     /// Whether the connection is read at this place.
     fn reads(&mut self, place: u8, now: u64) -> bool {
         let Some((home, at_ns)) = &mut self.home else { return true };
@@ -215,6 +268,14 @@ impl Sights {
         }
         true
     }
+}
+
+/// What distinguishes a packet that was captured elsewhere than its connection is read.
+const ELSEWHERE: u64 = (1 << 63) | (1 << (SETS_BITS - 1));
+
+/// Where a packet is remembered, and by what it is known there.
+fn seat(print: u64) -> (usize, u32) {
+    (usize::try_from(print % (1 << SETS_BITS)).unwrap_or(0), (print >> 32) as u32)
 }
 
 /// What two captures of one packet have in common, and packets of other bytes have not. None for

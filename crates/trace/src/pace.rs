@@ -259,9 +259,9 @@ impl Pace {
     /// The same with no call that becomes late meanwhile.
     fn pass(&mut self, now: u64) {
         let ns = now.saturating_sub(self.since_ns);
-        let is_begun = self.since_ns > 0;
         self.since_ns = self.since_ns.max(now);
-        if !is_begun {
+        // What happens before the first call begins nothing.
+        if self.first_ns == 0 {
             return;
         }
         let put_off = self.postponed_until_ns.min(now).saturating_sub(now - ns);
@@ -282,11 +282,14 @@ impl Pace {
 
     /// A call was made, of which the first byte came at `first`, and that is late at `due_ns`.
     pub(super) fn called(&mut self, (now, first): (u64, u64), work: Work, load: Load, due_ns: u64) {
-        if self.load.calls == 0 && self.since_ns > 0 {
+        if self.load.calls == 0 && self.first_ns > 0 {
             self.silence.arriving += now.saturating_sub(first.max(self.since_ns));
         }
         self.advance(now);
-        self.first_ns = if self.first_ns == 0 { now } else { self.first_ns };
+        if self.first_ns == 0 {
+            self.first_ns = now;
+            (self.misses, self.again, self.tcp_again) = (false, 0, 0);
+        }
         match self.active() {
             0 => self.called_alone((now, first), work),
             _ => self.lone = None,

@@ -54,6 +54,7 @@ pub struct Pair {
     pub udp: Repeats,
     pub hung: Hung,
     pub relay: Relay,
+    pub(super) between: Between,
     /// Calls whose times are not known, because the capture has lost an end of them.
     pub untimed: u64,
     /// Calls that RPC refused: of another version, or for want of a credential that is good.
@@ -88,6 +89,8 @@ pub struct OneSide {
     pub bytes: u64,
     /// Captured twice: lost behind the capture.
     pub again: u64,
+    /// Of those, the ones that the other end had already: sent twice for nothing.
+    pub had: u64,
     /// Missing, and filled late: lost before the capture.
     pub filled: u64,
     /// Bytes that were acknowledged and never captured: the capture lost them, not the network.
@@ -122,6 +125,39 @@ pub struct Syncs {
     /// Response times, of all and of those.
     pub ns: u64,
     pub small_ns: u64,
+}
+
+/// How long packets took between two places where they were captured, of the client and of the
+/// server: the clocks may differ, which only the sum of both does not show.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Between([Differences; 2]);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Differences {
+    count: i64,
+    sum_ns: i128,
+    least_ns: i64,
+}
+
+impl Between {
+    /// A packet was captured at the place nearer to the client, and at the other.
+    pub(super) fn record(&mut self, is_server: bool, near_ns: u64, far_ns: u64) {
+        let ns = far_ns.cast_signed() - near_ns.cast_signed();
+        let ns = if is_server { -ns } else { ns };
+        let of = &mut self.0[usize::from(is_server)];
+        of.least_ns = if of.count == 0 { ns } else { of.least_ns.min(ns) };
+        of.count += 1;
+        of.sum_ns += i128::from(ns);
+    }
+
+    /// There and back, at least and on average.
+    pub(super) fn round_trip_ns(&self) -> Option<(u64, u64)> {
+        let Self([client, server]) = self;
+        let mean = |of: &Differences| of.sum_ns.checked_div(of.count.into());
+        let mean_ns = mean(client)? + mean(server)?;
+        let least_ns = client.least_ns.saturating_add(server.least_ns);
+        Some((u64::try_from(least_ns).unwrap_or(0), u64::try_from(mean_ns).unwrap_or(0)))
+    }
 }
 
 /// Calls that a relay passed on, and that were seen on both of its sides.
@@ -248,12 +284,18 @@ impl OneSide {
         self.bin_bytes = 0;
     }
 
-    /// Segments as they are on a network: a capture has longer ones where the card cuts and joins.
+    /// Segments with data, as they are on a network.
     pub fn packets(&self) -> u64 {
-        /// Data of a segment on Ethernet, with time stamps.
-        const SEGMENT_BYTES: u64 = 1448;
-        self.segments.max(self.bytes / SEGMENT_BYTES)
+        as_packets(self.segments, self.bytes)
     }
+}
+
+/// So many segments as they are on a network: a capture has longer ones where the card cuts and
+/// joins.
+pub(super) fn as_packets(segments: u64, bytes: u64) -> u64 {
+    /// Data of a segment on Ethernet, with time stamps.
+    const SEGMENT_BYTES: u64 = 1448;
+    if segments == 0 { 0 } else { segments.max(bytes / SEGMENT_BYTES) }
 }
 
 impl Pair {

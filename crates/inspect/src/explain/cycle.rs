@@ -20,6 +20,8 @@ use super::changes::{Change, What};
 
 /// Cycles below which nothing is stated.
 const CYCLES_MIN: usize = 16;
+/// Bytes of a call, from which on it may wait for a link's rate (threshold ours).
+const BULK_BYTES: f64 = 1024.0;
 
 /// What is known of the network round trip; us.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,6 +33,8 @@ pub(super) struct Way {
     pub(super) light_us: Option<f64>,
     /// What calls that waited for each other have shown.
     pub(super) fitted_us: Option<Interval>,
+    /// Data pass at one rate, as over a link that is full.
+    pub(super) may_be_full: bool,
 }
 
 impl Way {
@@ -95,6 +99,8 @@ pub(super) struct Cycle {
     pub(super) client_us: Estimate,
     /// Between these.
     pub(super) way_us: Interval,
+    /// They may be what a link takes for the data, whoever else waits.
+    pub(super) may_be_full: bool,
 }
 
 impl Cycle {
@@ -125,6 +131,7 @@ impl Cycle {
             cycle_us: of(&|call, next_us| next_us - call.sent_us)?,
             client_us: of(&|call, next_us| next_us - call.answered_us)?,
             way_us: way.within(response_us.value),
+            may_be_full: way.may_be_full && bytes.value >= BULK_BYTES,
             response_us,
         })
     }
@@ -138,8 +145,9 @@ impl Cycle {
     pub(super) fn changes(&self) -> Vec<Change> {
         let (cycle_us, server_us) = (self.cycle_us.value, self.server_us());
         let without = |us: f64| cycle_us / (cycle_us - us).max(cycle_us / 1e3);
+        let least = if self.may_be_full { 1.0 } else { one_server(cycle_us, server_us.hi) };
         let mut changes = vec![
-            Change::between(What::WindowTimes4, (one_server(cycle_us, server_us.hi), 4.0)),
+            Change::between(What::WindowTimes4, (least, 4.0)),
             Change::between(
                 What::HalfTheWay,
                 (without(self.way_us.lo / 2.0), without(self.way_us.hi / 2.0)),
@@ -193,7 +201,7 @@ mod tests {
             least_us: Some(200.0),
             median_us: Some(220.0),
             light_us: Some(260.0),
-            fitted_us: None,
+            ..Way::default()
         };
         let cycle = Cycle::of(&calls(100, 900.0, 100.0, Work::Stable), way).unwrap();
         let is = |value: f64, expected: f64| (value - expected).abs() < 1e-6;
@@ -230,6 +238,17 @@ mod tests {
         let parts = cycle.way_us.lo + cycle.server_us().hi + cycle.client_us.value;
         assert!((parts - cycle.cycle_us.value).abs() < 1e-6, "{cycle:?}");
         assert!((cycle.response_us.value - 1_620.0).abs() < 40.0, "{cycle:?}");
+    }
+
+    #[test]
+    fn data_at_one_rate_may_be_all_that_a_link_carries_however_many_calls_are_outstanding() {
+        let least = |may_be_full| {
+            let way = Way { light_us: Some(50.0), may_be_full, ..Way::default() };
+            let cycle = Cycle::of(&calls(100, 200.0, 1_600.0, Work::Memory), way).unwrap();
+            cycle.changes()[0].interval.unwrap().0
+        };
+        assert_eq!(least(true), 1.0);
+        assert!(least(false) > 3.0, "{}", least(false));
     }
 
     #[test]

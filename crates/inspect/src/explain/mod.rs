@@ -120,9 +120,10 @@ fn of_the_network(explained: &Explained, way: &Way) -> String {
 fn parts(cycle: &Cycle) -> String {
     let [all, client] = [&cycle.cycle_us, &cycle.client_us].map(estimate);
     let [way, server] = [cycle.way_us, cycle.server_us()].map(between);
+    let full = if cycle.may_be_full { ", in any of which a full link may be" } else { "" };
     format!(
         "cycle of {:.1} KiB, one call at a time: {all} = way {way} + server {server} + client \
-         {client}",
+         {client}{full}",
         cycle.kib
     )
 }

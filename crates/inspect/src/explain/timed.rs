@@ -8,7 +8,8 @@ use perf::model::least_squares::FitError;
 use perf::model::trace::{Explained, TRANSACTIONS_MAX, Transaction as Timed, Work};
 use perf::units::Nanos;
 use trace::capture::End;
-use trace::{Flows, Kind, RttOf, Transaction};
+use trace::verdict::SideNumbers;
+use trace::{Flows, Hosts, Kind, RttOf, Transaction};
 
 use super::Explanation;
 use super::cycle::{Cycle, Way};
@@ -128,6 +129,15 @@ fn seen_per_s(calls: &[Timed]) -> f64 {
 }
 
 impl Pair {
+    /// Whether the end that sends more does so at one rate.
+    fn may_be_full(self, flows: &Flows) -> bool {
+        let is_own = |hosts: Hosts| hosts.client() == self.client && hosts.server == self.server;
+        let own = flows.pairs().find(|(pair, _)| pair.hosts.is_some_and(is_own));
+        let sides = own.map(|(pair, _)| pair.sides.each_ref().map(SideNumbers::of));
+        let most = sides.and_then(|sides| sides.into_iter().max_by_key(|side| side.bytes));
+        most.is_some_and(|side| side.is_steady())
+    }
+
     /// What acknowledgements say of the way.
     fn way(self, flows: &Flows) -> Way {
         let mut own = flows.iter().filter(|(_, flow)| {
@@ -145,6 +155,7 @@ impl Pair {
             median_us: us(RttOf::Server, 0.5).map(|us| us + client_us),
             light_us: us(RttOf::Replies, 0.0),
             fitted_us: None,
+            may_be_full: self.may_be_full(flows),
         }
     }
 }

@@ -333,12 +333,13 @@ fn losses(analyzer: &Analyzer) -> String {
     };
     let losses = format!(
         "losses      calls retransmitted {}, replies twice {}, without call {}, calls without \
-         reply {}; TCP segments retransmitted {}, bytes missing {}\n",
+         reply {}; TCP segments retransmitted {}, lost before the capture {}, bytes missing {}\n",
         sum(|flow| flow.retransmissions),
         sum(|flow| flow.duplicate_replies),
         sum(|flow| flow.unsolicited_replies),
         analyzer.totals().unanswered,
         sum(|flow| flow.streams.again),
+        sum(|flow| flow.streams.filled),
         sum(|flow| flow.streams.missing_bytes),
     );
     let cut = cut(sum(|flow| flow.streams.cut)) + &unread(analyzer);

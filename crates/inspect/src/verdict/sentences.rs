@@ -266,14 +266,20 @@ fn zero_window(evidence: &Evidence, share: &str) -> String {
 /// That the link carries all it can.
 fn full_network(evidence: &Evidence, share: &str) -> String {
     let side = busier(evidence);
-    let per_s = evidence.sides[side].bytes_per_s_mean;
-    let link = nominal_rate(per_s)
-        .map_or_else(String::new, |mbps| format!(", as a link of {mbps:.0} Mbit/s carries"));
-    format!(
-        "the network is full: the {} sends {:.1} MiB/s all the time{link}; {share} waits for it",
-        ENDS[side],
-        per_s / f64::from(1 << 20)
-    )
+    let (sends, link) = (sends(evidence, side), as_link(evidence, side));
+    format!("the network is full: {sends}{link}; {share} waits for it")
+}
+
+/// `the server sends 11.3 MiB/s all the time`
+fn sends(evidence: &Evidence, side: usize) -> String {
+    let per_s = evidence.sides[side].bytes_per_s_mean / f64::from(1 << 20);
+    format!("the {} sends {per_s:.1} MiB/s all the time", ENDS[side])
+}
+
+/// As a link does: `, as a link of 100 Mbit/s carries`.
+fn as_link(evidence: &Evidence, side: usize) -> String {
+    nominal_rate(evidence.sides[side].bytes_per_s_mean)
+        .map_or_else(String::new, |mbps| format!(", as a link of {mbps:.0} Mbit/s carries"))
 }
 
 /// The numbers behind it.
@@ -312,12 +318,16 @@ fn synced_small(evidence: &Evidence) -> String {
 
 fn lost(evidence: &Evidence) -> String {
     let side = losing(evidence);
-    let SideNumbers { packets, again, filled, .. } = evidence.sides[side];
+    let SideNumbers { packets, again, filled, had, .. } = evidence.sides[side];
     let (from, to) = (ENDS[side], ENDS[1 - side]);
+    let had = match had {
+        0 => String::new(),
+        had => format!("; {had} more the {to} had already"),
+    };
     format!(
         "of {packets} segments {again} were retransmitted after they had been captured: lost \
          between the capture and the {to}; {filled} were missing at first: lost between the {from} \
-         and the capture"
+         and the capture{had}"
     )
 }
 
@@ -393,6 +403,14 @@ fn calls(evidence: &Evidence, work: Work, numbers: &WorkNumbers) -> String {
 }
 
 fn round_trip(evidence: &Evidence) -> String {
+    if let (Some((least, mean)), None) = (evidence.between_ns, evidence.relay_ns) {
+        return format!(
+            "between the two places where it was captured packets took {} there and back on \
+             average, {} at least",
+            ns(mean),
+            ns(least)
+        );
+    }
     match (evidence.round_trip_ns(), evidence.server_ack_ns, evidence.relay_ns) {
         (None, ..) => "the round trip is not known: nothing was acknowledged".to_owned(),
         (Some(round_trip), ..) if evidence.is_too_short(round_trip) => format!(
@@ -476,6 +494,9 @@ pub(super) fn doubt(evidence: &Evidence, doubt: Doubt) -> String {
             ns(evidence.resolution_ns)
         ),
         Doubt::EarlyAcks => acknowledged_early(evidence),
+        Doubt::LateAcks(end) => acknowledged_late(evidence, end),
+        Doubt::NoAcks => NO_ACKS.to_owned(),
+        Doubt::Steady(side) => steady(evidence, side),
         Doubt::OddRate => ODD_RATE.to_owned(),
     }
 }
@@ -503,6 +524,29 @@ fn acknowledged_early(evidence: &Evidence) -> String {
     )
 }
 
+fn acknowledged_late(evidence: &Evidence, end: usize) -> String {
+    let acks = [evidence.client_ack_ns, evidence.server_ack_ns][end];
+    let ((least, median), end) = (acks.unwrap_or_default(), ENDS[end]);
+    format!(
+        "it may be the network, full with this or with other traffic: the {end}'s kernel \
+         acknowledged after {} at the median, {} at least. A capture at the {end} tells",
+        ns(median),
+        shown(evidence, least)
+    )
+}
+
+fn steady(evidence: &Evidence, side: usize) -> String {
+    format!(
+        "it may be a full link before the capture: {}{}, in one packet for each message, and none \
+         shows how long it was on its way. A capture at the {} tells",
+        sends(evidence, side),
+        as_link(evidence, side),
+        ENDS[side]
+    )
+}
+
+const NO_ACKS: &str = "nothing shows the way to the client: captured at the server, it may be the \
+                       network's. A capture at the client tells";
 const CUT_OFF: &str =
     "packets were cut off, so that calls and replies in them were not seen (tcpdump -s 0)";
 const UNACKNOWLEDGED: &str =

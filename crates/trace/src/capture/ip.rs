@@ -2,7 +2,7 @@
 
 use etherparse::{
     IpNumber, Ipv4HeaderSlice, Ipv6FragmentHeaderSlice, Ipv6HeaderSlice, Ipv6RawExtHeaderSlice,
-    TcpHeaderSlice, UdpHeaderSlice,
+    TcpHeaderSlice, TcpOptionElement, UdpHeaderSlice,
 };
 
 use super::fragments::{Fragment, Fragments, Key};
@@ -127,6 +127,21 @@ fn fragment<'a>(
     }
 }
 
+/// Bytes of the first block of a selective acknowledgement, where that is of what is acknowledged
+/// already.
+fn had(header: &TcpHeaderSlice<'_>) -> u32 {
+    let ack = header.acknowledgment_number();
+    let of = |option| match option {
+        TcpOptionElement::SelectiveAcknowledgement((from, to), _)
+            if ack.wrapping_sub(to) < 1 << 31 =>
+        {
+            Some(to.wrapping_sub(from))
+        }
+        _ => None,
+    };
+    header.options_iterator().flatten().find_map(of).unwrap_or(0)
+}
+
 fn transport(carried: Carried<'_>) -> Sliced<'_> {
     let Carried { at, id, hops, mut from, mut to, protocol, payload, len } = carried;
     let (protocol, header_len, len) = match protocol {
@@ -140,6 +155,7 @@ fn transport(carried: Carried<'_>) -> Sliced<'_> {
                 syn: header.syn(),
                 fin: header.fin(),
                 rst: header.rst(),
+                had: had(&header),
             };
             (Protocol::Tcp(part), header.slice().len(), len)
         }

@@ -91,6 +91,8 @@ pub struct TcpPart {
     pub syn: bool,
     pub fin: bool,
     pub rst: bool,
+    /// Bytes that it acknowledges as having come before (RFC 2883): sent twice for nothing.
+    pub had: u32,
 }
 
 impl Segment<'_> {

@@ -32,7 +32,9 @@ pub struct WorkNumbers {
 pub struct SideNumbers {
     pub packets: u64,
     pub bytes: u64,
+    /// Retransmitted after they were captured: for want of them, and for nothing.
     pub again: u64,
+    pub had: u64,
     pub filled: u64,
     pub missing_bytes: u64,
     pub cut: u64,
@@ -49,13 +51,19 @@ pub struct SideNumbers {
     pub bytes_per_s_mean: f64,
 }
 
+/// What a link carries differs so little from one 50 ms to the next.
+const STEADY: f64 = 0.8;
+const STEADY_BINS: u64 = 8;
+
 impl SideNumbers {
-    fn of(side: &OneSide) -> Self {
+    pub fn of(side: &OneSide) -> Self {
         let per_s = |q: f64| bins_per_s(side.bins.quantile(q).as_nanos());
+        let had = side.had.min(side.again);
         Self {
             packets: side.packets(),
             bytes: side.bytes,
-            again: side.again,
+            again: side.again - had,
+            had,
             filled: side.filled,
             missing_bytes: side.missing_bytes,
             cut: side.cut,
@@ -68,6 +76,11 @@ impl SideNumbers {
             bytes_per_s_p95: per_s(0.95),
             bytes_per_s_mean: bins_per_s(side.bins.mean().as_nanos()),
         }
+    }
+
+    /// Whether it sends the same all the time.
+    pub fn is_steady(&self) -> bool {
+        self.bins >= STEADY_BINS && self.bytes_per_s_p50 >= STEADY * self.bytes_per_s_p95
     }
 }
 
@@ -92,6 +105,9 @@ pub struct Evidence {
     /// How soon the server's kernel acknowledged: at least, and at the median; and the client's.
     pub server_ack_ns: Option<(u64, u64)>,
     pub client_ack_ns: Option<(u64, u64)>,
+    /// What packets took between two places where they were captured, there and back: at least, and
+    /// on average.
+    pub between_ns: Option<(u64, u64)>,
     /// The fastest reply to a call that waited for nothing.
     pub light_ns: Option<u64>,
     /// Of the work that has the fastest call, of those that need nothing stable: that call, and the
@@ -180,6 +196,7 @@ impl Evidence {
             think_median_ns: pair.pace.think.quantile(0.5).as_nanos(),
             server_ack_ns: acks(RttOf::Server),
             client_ack_ns: acks(RttOf::Client),
+            between_ns: pair.between.round_trip_ns(),
             light_ns: (light.count() > 0).then(|| light.min().as_nanos()),
             fastest_ns: fastest
                 .map(|times| (times.min().as_nanos(), times.quantile(0.5).as_nanos())),
@@ -235,8 +252,12 @@ impl Evidence {
         self.stop_and_wait.is_some_and(|share| share >= ALONE)
     }
 
-    /// The network's round trip, at least; none where nothing shows it.
+    /// The network's round trip, at least; none where nothing shows it. Between two places where it
+    /// was captured it is what packets took.
     pub fn round_trip_ns(&self) -> Option<u64> {
+        if let (Some((_, mean)), None) = (self.between_ns, self.relay_ns) {
+            return Some(mean + self.client_end_ns());
+        }
         match (self.server_ack_ns, self.relay_ns) {
             // A relay acknowledges by itself.
             (_, Some(added)) => Some(added),
@@ -260,11 +281,11 @@ impl Evidence {
     pub fn network_ns(&self, work: Work) -> u64 {
         let least = self.round_trip_ns().unwrap_or(0);
         match work {
+            _ if self.between_ns.is_some() => least,
             // A kernel acknowledges data when they are there, whatever the server does then.
             Work::Write | Work::StableWrite if self.relay_ns.is_none() => {
-                let median = self.server_ack_ns.map_or(0, |(_, median)| median);
-                let is_delayed = DELAYED_ACK_NS.contains(&median) && least < DELAYED_ACK_NS.start;
-                let carried = if is_delayed { 0 } else { median + self.client_end_ns() };
+                let acks = self.server_ack_ns.filter(|acks| !is_delayed(*acks));
+                let carried = acks.map_or(0, |(_, median)| median + self.client_end_ns());
                 least.max(carried)
             }
             Work::Read => {
@@ -305,6 +326,11 @@ impl Evidence {
         let SideNumbers { packets, again, filled, .. } = self.sides[side];
         share(again + filled, packets)
     }
+}
+
+/// Whether a kernel waited for something to send with its acknowledgements.
+pub(super) fn is_delayed((least_ns, median_ns): (u64, u64)) -> bool {
+    DELAYED_ACK_NS.contains(&median_ns) && least_ns < DELAYED_ACK_NS.start
 }
 
 fn bins_per_s(bytes: u64) -> f64 {

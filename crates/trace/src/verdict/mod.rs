@@ -10,6 +10,7 @@
 mod chosen;
 mod evidence;
 mod rules;
+mod ways;
 
 pub use self::chosen::Chosen;
 pub use self::evidence::{Evidence, Gaps, SideNumbers, WorkNumbers};
@@ -80,6 +81,12 @@ pub enum Doubt {
     CoarseTimes,
     /// Acknowledgements come at once and no reply does: something else may acknowledge.
     EarlyAcks,
+    /// This end acknowledges so late, at the median, that what it is blamed for may be the way's.
+    LateAcks(usize),
+    /// Nothing shows the way to the client, which seems idle.
+    NoAcks,
+    /// This end sends at one rate, as over a full link before the capture.
+    Steady(usize),
     /// RPC refused calls.
     Refused,
     /// Calls were answered with errors.

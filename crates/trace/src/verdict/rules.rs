@@ -2,7 +2,7 @@
 
 use super::chosen::is_in_vain;
 use super::evidence::share;
-use super::{Certainty, Diagnosis, Doubt, Evidence, Finding, Gaps, SideNumbers, Suspect};
+use super::{Certainty, Diagnosis, Doubt, Evidence, Finding, Gaps, SideNumbers, Suspect, ways};
 use crate::work::Work;
 
 /// Replies below which nothing is stated.
@@ -22,7 +22,7 @@ const LIKELY_EVENTS: u64 = 4;
 const MARGIN: f64 = 0.15;
 
 /// Below it a round trip is that of a LAN: 1 ms. Martin & Culler 1999 see a slope from 150 us on.
-const LONG_NS: u64 = 1_000_000;
+pub(super) const LONG_NS: u64 = 1_000_000;
 /// Round trips of acknowledgements in the fastest call, from which on something else than the
 /// server may acknowledge (threshold ours).
 const EARLY: u64 = 10;
@@ -40,9 +40,6 @@ const SEGMENT_BYTES: f64 = 1448.0;
 /// Round trips of a call, at the median, from which on TCP can be what it waits for. One that takes
 /// no more was sent at once, whatever was lost beside it.
 const WINDOWS_MIN: u64 = 2;
-/// What a link carries differs so little from one 50 ms to the next.
-const STEADY: f64 = 0.8;
-const STEADY_BINS: u64 = 8;
 /// Share of the time in which messages pass, from their first byte to their last.
 const STRETCHED: f64 = 0.6;
 
@@ -160,6 +157,7 @@ fn against(evidence: &Evidence, first: &Finding, second: Option<&Finding>) -> Ve
     if is_acknowledged_early(evidence, first.suspect) {
         doubts.push(Doubt::EarlyAcks);
     }
+    doubts.extend(ways::doubt(evidence, first.suspect));
     if share(evidence.refused, evidence.replies()) > REFUSED_MIN {
         doubts.push(Doubt::Refused);
     }
@@ -193,7 +191,8 @@ fn round_trip_unknown(evidence: &Evidence) -> Option<Doubt> {
     if evidence.round_trip_ns().is_some_and(|ns| evidence.is_too_short(ns)) {
         return Some(Doubt::CoarseTimes);
     }
-    let is_known = evidence.server_ack_ns.is_some() || evidence.relay_ns.is_some();
+    let Evidence { server_ack_ns, between_ns, .. } = evidence;
+    let is_known = server_ack_ns.or(*between_ns).is_some() || evidence.relay_ns.is_some();
     match evidence.round_trip_ns() {
         _ if is_known => None,
         None => Some(Doubt::NoRoundTrip),
@@ -526,19 +525,19 @@ fn is_rate(evidence: &Evidence, all: u64) -> bool {
     let carrier = carrier.unwrap_or(Work::Other);
     let most = evidence.work(carrier);
     let response_ns = most.median_ns + evidence.client_end_ns();
-    let is_steady =
-        side.bins >= STEADY_BINS && side.bytes_per_s_p50 >= STEADY * side.bytes_per_s_p95;
     // Where the other end's kernel acknowledges late, the data wait in a queue of the network.
     let is_client = std::ptr::eq(side, &raw const evidence.sides[0]);
     let acks = if is_client { evidence.server_ack_ns } else { evidence.client_ack_ns };
-    let is_queued = acks
-        .is_some_and(|(least, median)| median >= 3 * least && median * 2 >= response_ns)
+    let is_queued = [acks, evidence.between_ns]
+        .iter()
+        .flatten()
+        .any(|(least, usual)| *usual >= 3 * least && usual * 2 >= response_ns)
         || evidence.waits_at_relay(carrier);
     let is_alone = evidence.is_alone();
     // Of one connection: on each of several messages of the others wait beside its own.
     let is_stretched = share(side.stretch_ns_max, all) >= STRETCHED;
     // Where no data are moved a link carries nothing.
-    most.bytes > 0 && is_steady && (is_stretched || (is_queued && !is_alone))
+    most.bytes > 0 && side.is_steady() && (is_stretched || (is_queued && !is_alone))
 }
 
 fn finding(suspect: Suspect, share: f64, events: u64) -> Option<Finding> {

@@ -68,6 +68,55 @@ fn captures_of_both_ends_are_read_as_that_of_the_client() {
     }
 }
 
+/// Eight stable WRITEs of 32 KiB outstanding, one each 1.25 ms: on a link, or at the server, where
+/// the rest takes 300 us; as both ends see it.
+fn queued(is_link: bool) -> [Packets; 2] {
+    let (mut events, mut free, mut ends) = (Vec::new(), 0, Vec::<u64>::new());
+    for xid in 0..800_u32 {
+        let begin = (xid as usize).checked_sub(8).map_or(0, |before| ends[before]);
+        free = free.max(begin) + MS * 5 / 4;
+        let (arrives, replies) = match is_link {
+            true => (free, free + MS / 5),
+            false => (begin + MS / 5, free),
+        };
+        ends.push(replies + MS / 10);
+        let write = Rpc::Write { xid, bytes: 32 << 10 };
+        events.push((begin + u64::from(xid), true, [begin + u64::from(xid), arrives], write));
+        let written = Rpc::Written { xid, bytes: 32 << 10 };
+        events.push((replies, false, [replies + MS / 10, replies], written));
+    }
+    events.sort_by_key(|(at, ..)| *at);
+    let (mut files, mut sent) = ([Packets::new(), Packets::new()], [1_u32, 1]);
+    for ((_, is_call, times, rpc), id) in events.into_iter().zip(1_u16..) {
+        let (own, record) = (usize::from(!is_call), rpc.record());
+        let mut packet = ipv4(6, is_call, &tcp(is_call, sent[own], sent[1 - own], &record));
+        packet[4..6].copy_from_slice(&id.to_be_bytes());
+        sent[own] += u32::try_from(record.len()).unwrap();
+        files.iter_mut().zip(times).for_each(|(file, at)| file.push((at + MS, packet.clone())));
+    }
+    files.map(in_order)
+}
+
+#[test]
+fn what_packets_take_between_two_ends_is_the_networks_and_the_rest_the_servers() {
+    let both = |is_link, ahead: u64| {
+        let mut files = queued(is_link);
+        files[1].iter_mut().for_each(|(at, _)| *at += ahead);
+        let found = analyze_all(files.map(|packets| pcap_at(&packets)));
+        (suspect(&found), evidence(&found).between_ns.unwrap())
+    };
+    let [client, _] = queued(true);
+    assert_eq!(suspect(&analyze(pcap_at(&client))), Some(Suspect::SlowStableWrite));
+    for ahead in [0, 40 * MS] {
+        let (suspect, (_, mean)) = both(true, ahead);
+        assert_eq!(suspect, Some(Suspect::Rate));
+        assert!((8 * MS..11 * MS).contains(&mean), "{mean}");
+        let (suspect, (least, mean)) = both(false, ahead);
+        assert_eq!(suspect, Some(Suspect::SlowStableWrite));
+        assert!(least < MS && mean < MS, "{least} {mean}");
+    }
+}
+
 #[test]
 fn clocks_that_differ_do_not_make_losses() {
     for early in [[0, 50 * MS], [50 * MS, 0]] {
@@ -115,15 +164,42 @@ fn what_comes_twice_with_another_number_was_sent_twice() {
     assert_eq!(found.analyzer.copies().0, 0);
 }
 
+/// The two SYNs, 4 ms apart, without a number: so Linux answers one.
+fn handshake() -> Packets {
+    let syns = [(0, true), (4 * MS, false)].into_iter().map(|(at, is_call)| {
+        let mut syn = tcp(is_call, 0, u32::from(!is_call), &[]);
+        syn[13] = if is_call { 2 } else { 0x12 };
+        let mut packet = ipv4(6, is_call, &syn);
+        packet[4..6].fill(0);
+        (at, packet)
+    });
+    syns.collect()
+}
+
+#[test]
+fn a_handshake_without_numbers_does_not_take_those_of_what_follows_away() {
+    let mut client = GOOD.captured(At::Client);
+    client.iter_mut().for_each(|(at, _)| *at += 10 * MS);
+    let client = in_order(client.into_iter().chain(handshake()));
+    let again = |flip: u8, later_ns: u64| {
+        let again = client.iter().filter(|(_, packet)| packet.len() > 40).map(|(at, packet)| {
+            let mut packet = packet.clone();
+            packet[4] ^= flip;
+            (at + later_ns, packet)
+        });
+        let found = analyze(pcap_at(&in_order(client.iter().cloned().chain(again))));
+        (evidence(&found).sides.map(|side| side.again > 200), found.analyzer.copies().0 > 200)
+    };
+    // A mirror's queue is longer than a round trip; what TCP repeats may be sooner.
+    assert_eq!(again(0, 9 * MS), ([false; 2], true));
+    assert_eq!(again(0x80, MS), ([true; 2], false));
+}
+
 #[test]
 fn without_numbers_what_comes_within_a_round_trip_is_a_copy() {
     let mut client = plain(&GOOD.captured(At::Client));
     client.iter_mut().for_each(|(at, _)| *at += 10 * MS);
-    for (at, is_call) in [(0, true), (4 * MS, false)] {
-        let mut syn = tcp(is_call, 0, u32::from(!is_call), &[]);
-        syn[13] = if is_call { 2 } else { 0x12 };
-        client.push((at, ipv4(6, is_call, &syn)));
-    }
+    client.extend(handshake());
     let client = plain(&in_order(client));
     let with = |later_ns: u64| {
         let again = client.iter().filter(|(_, packet)| packet.len() > 40);

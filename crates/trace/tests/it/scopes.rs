@@ -3,9 +3,9 @@
 use std::io::Cursor;
 
 use trace::capture::Capture;
-use trace::{Analyzer, Cause, Filter};
+use trace::{Analyzer, Cause, Filter, RttOf};
 
-use crate::frames::{Rpc, analyze, ipv4, pcap_at, tcp};
+use crate::frames::{Rpc, analyze, ipv4, pcap_at, tcp, tcp_with};
 
 const MS: u64 = 1_000_000;
 
@@ -104,6 +104,27 @@ fn the_pace_is_of_all_operations_whatever_is_requested() {
         (flow.pace.think.count(), flow.pace.think.quantile(0.5))
     };
     assert_eq!(think(&all), think(&writes));
+}
+
+#[test]
+fn what_happens_before_the_selected_time_begins_nothing_and_is_no_round_trip() {
+    let bare = |ns, window| (ns, ipv4(6, false, &tcp_with(false, 1, 1, window, &[])));
+    let waited = |packets: &[(u64, Vec<u8>)], from_ns| {
+        let analyzer = filtered(packets, Filter { from_ns, ..Filter::default() });
+        let (pair, _) = analyzer.flows().pairs().next().unwrap();
+        (pair.pace.waited.all(), pair.rtt.times(RttOf::Server).count())
+    };
+    let plain = conversation(60);
+    let mut stopped = plain.clone();
+    // The first call is acknowledged, with a window of zero, and then another one.
+    let end = 1 + u32::try_from(plain[0].1.len() - 40).unwrap();
+    let ack = tcp_with(false, 1, end, 0, &[]);
+    stopped.extend([(2 * MS + MS / 2, ipv4(6, false, &ack)), bare(2 * MS + MS / 2 + 1, 9)]);
+    stopped.sort_by_key(|(at, _)| *at);
+    let from = Some(60 * MS);
+    assert_eq!(waited(&stopped, from), waited(&plain, from));
+    // In the time that is selected it is one.
+    assert_eq!((waited(&stopped, None).1, waited(&plain, None).1), (1, 0));
 }
 
 #[test]

@@ -85,6 +85,49 @@ fn where_too_much_was_cut_off_nothing_is_reported_and_where_little_was_it_is() {
     assert_eq!(much, nothing);
 }
 
+/// WRITEs of 32 KiB in one packet each, as a card cuts them: of 50 one is sent again 3 ms later, and
+/// the server has had it before or not.
+fn joined(is_had: bool) -> Vec<(u64, Vec<u8>)> {
+    let (mut packets, mut sent) = (Vec::new(), [1_u32, 1]);
+    for xid in 1..=400_u32 {
+        let now = u64::from(xid) * 5 * MS;
+        let (call, reply) = (Rpc::Write { xid, bytes: 32 << 10 }, Rpc::Written { xid, bytes: 9 });
+        let call = tcp(true, sent[0], sent[1], &call.record());
+        sent[0] += u32::try_from(call.len()).unwrap() - 20;
+        packets.push((now, ipv4(6, true, &call)));
+        let mut ack = tcp(false, sent[1], sent[0], &[]);
+        if xid.is_multiple_of(50) {
+            packets.push((now + 3 * MS, ipv4(6, true, &call)));
+            if is_had {
+                // Two that do nothing, and one block.
+                ack[12] = 0x80;
+                ack.extend([1, 1, 5, 10]);
+                let begin = sent[0] - (u32::try_from(call.len()).unwrap() - 20);
+                ack.extend([begin, sent[0]].iter().flat_map(|number| number.to_be_bytes()));
+            }
+        }
+        packets.push((now + 3 * MS + MS / 10, ipv4(6, false, &ack)));
+        let reply = reply.record();
+        let segment = tcp(false, sent[1], sent[0], &reply);
+        packets.push((now + 3 * MS + MS / 5, ipv4(6, false, &segment)));
+        sent[1] += u32::try_from(reply.len()).unwrap();
+    }
+    packets
+}
+
+#[test]
+fn a_packet_that_a_card_cuts_is_as_many_lost_segments_and_one_that_had_come_is_none() {
+    let of = |is_had| {
+        let (_, evidence, _) = diagnosed(&joined(is_had));
+        let side = evidence.sides[0];
+        (evidence.loss(0), side.again > 0, side.had > 0)
+    };
+    let (lost, again, had) = of(false);
+    assert!((0.018..0.021).contains(&lost), "{lost}");
+    assert_eq!((again, had), (true, false));
+    assert_eq!(of(true), (0.0, false, true));
+}
+
 /// A server that needs 40 ms for one call of six, and announces a window of zero meanwhile or not.
 fn stopped(is_zero: bool) -> Vec<(u64, Vec<u8>)> {
     let (mut packets, mut now, mut sent, mut xid) = (Vec::new(), 0, [1_u32, 1], 0);
