@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use net::clock::Elapsed;
 use server::durable::Durable;
-use server::store::{Changed, Node as StoreNode, Store};
+use server::store::{Changed, Store};
 use server::types::{
     Access, Attr, Before, Caller, FileKind, Handle, SetAttr, SetTime, Stability, Status, Time, Wcc,
 };
@@ -436,15 +436,7 @@ impl<S: Store> Inner<S> {
         self.callers.lock().get(caller) == Some(&true)
     }
 
-    /// The same of what the origin has made anew for him.
-    pub(super) fn learn_by(&self, caller: &Caller, made: Changed<StoreNode>) -> Changed<StoreNode> {
-        if let Ok(node) = &made.result {
-            self.learn(caller, &node.attr, made.wcc.after.as_ref());
-        }
-        made
-    }
-
-    /// What is new is his who has made it; in a set-group-ID directory its group is the
+    /// The same by what the origin has made anew for him. What is new is his who has made it; in a set-group-ID directory its group is the
     /// directory's, and says nothing.
     pub(super) fn learn(&self, caller: &Caller, made: &Attr, dir: Option<&Attr>) {
         /// Callers that are remembered; one more begins anew.
