@@ -11,7 +11,7 @@ use server::types::{
 };
 
 use super::Inner;
-use super::changing::{SET_GID, Way};
+use super::changing::{Passed, SET_GID, Way};
 use super::modes::Modes;
 use super::nodes::Node;
 use super::passing::Turn;
@@ -418,7 +418,7 @@ impl<S: Store> Inner<S> {
         }
         let is_dir = |node: &StoreNode| node.attr.kind == FileKind::Directory;
         let dirs = i64::from(result.as_ref().is_ok_and(is_dir));
-        let wcc = self.reported_around_dir(dir, wcc, epoch, dirs);
+        let wcc = self.reported_around(dir, wcc, epoch, Passed::Names { dirs });
         let shown = wanted.filter(|_| is_new);
         let result = result.map(|made| {
             let node = self.tell_node(&made, epoch);
