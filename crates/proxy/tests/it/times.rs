@@ -174,3 +174,23 @@ fn a_directory_has_the_time_that_the_origin_has_set() {
         assert_eq!([shown, there], [time; 2]);
     });
 }
+
+/// A server that was killed knows by the directory's change time that a REMOVE was done before.
+#[test]
+fn a_name_that_was_removed_is_missing_with_its_directorys_attributes() {
+    play(1, None, async |stage| {
+        let life = stage.begin().await;
+        let (proxy, top) = (&life.proxy, life.proxy.root());
+        make(proxy, &top, "first").await;
+        make(proxy, &top, "gone").await;
+        proxy.drained(None).await;
+        let before = attr(proxy, &top).await.changed;
+        proxy.remove(&root(), &top, b"gone").await.result.unwrap();
+        for state in ["on its way", "done"] {
+            let looked = proxy.lookup(&root(), &top, b"gone").await;
+            assert_eq!(looked.result.unwrap_err(), Status::NoEntry);
+            assert!(looked.attr.is_some_and(|attr| attr.changed > before), "{state}");
+            proxy.drained(None).await;
+        }
+    });
+}
