@@ -30,6 +30,9 @@ const LISTING_BYTES_MAX: u32 = MAXDATA;
 const PROPERTIES: u32 =
     fsinfo::FSF_LINK | fsinfo::FSF_SYMLINK | fsinfo::FSF_HOMOGENEOUS | fsinfo::FSF_CANSETTIME;
 
+/// Of a file that is made without a mode.
+const MODE_UNSTATED: u32 = 0o600;
+
 /// Never changes, because every WRITE is stable.
 const VERIFIER: [u8; 8] = *b"nfs2    ";
 
@@ -161,7 +164,7 @@ impl V2<'_> {
         let attributes = match how {
             CreateHow::Unchecked(attributes) | CreateHow::Guarded(attributes) => attributes,
             // The caller sets them when he has the file.
-            CreateHow::Exclusive(_) => Sattr3::of_mode(0o600),
+            CreateHow::Exclusive(_) => Sattr3::of_mode(MODE_UNSTATED),
         };
         if !matches!(how, CreateHow::Unchecked(_)) {
             match self.lookup(dir, name).await {
@@ -231,8 +234,8 @@ impl V2<'_> {
         const CREATE: Procedure = Procedure::Create;
         let where_ = self.entry(CREATE, dir, name)?;
         let given = self.to_set(CREATE, attributes)?;
-        // Servers take what has no mode for one of 0.
-        let mode = Some(given.mode.unwrap_or(0o644) | kind);
+        // Servers take what has no mode for one of 0. It is its maker's alone, as in version 3.
+        let mode = Some(given.mode.unwrap_or(MODE_UNSTATED) | kind);
         let attributes = Sattr2 { mode, size: device.or(given.size), ..given };
         let made: DirOpOk = self.ask(CREATE, &create::Args { where_, attributes }).await?;
         Ok(found(&made))

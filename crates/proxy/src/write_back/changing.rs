@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use net::clock::Elapsed;
 use server::durable::Durable;
-use server::store::{Changed, Node as StoreNode, Store};
+use server::store::{Changed, Store};
 use server::types::{
     Access, Attr, Before, Caller, FileKind, Handle, SetAttr, SetTime, Stability, Status, Time, Wcc,
 };
@@ -32,6 +32,20 @@ pub(super) enum Way<T> {
     Here(T),
     /// It is for the origin, while the caller waits.
     Origin,
+}
+
+/// What was passed through.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Passed {
+    Bytes,
+    /// Names of a directory, in which there are so many more directories then.
+    Names {
+        dirs: i64,
+    },
+    /// Attributes, and among them the modification time or not.
+    Set {
+        time: bool,
+    },
 }
 
 /// A file as a change has found it and left it.
@@ -264,29 +278,30 @@ impl<S: Store> Inner<S> {
         let epoch = self.epoch();
         // Nothing is unstable here, so that a COMMIT has nothing to do.
         let written = self.store.write(caller, &origin, offset, data, Stability::FileSync).await;
-        let wcc = self.reported_around(id, written.wcc, epoch);
+        let wcc = self.reported_around(id, written.wcc, epoch, Passed::Bytes);
         drop(passing);
         Ok(Changed { wcc, result: written.result.map(|_| self.durable()) })
     }
 
     /// The states that the origin tells around a change that was passed through.
-    pub(super) fn reported_around(&self, id: &Handle, wcc: Wcc, epoch: u64) -> Wcc {
-        self.reported_around_dir(id, wcc, epoch, 0)
-    }
-
-    /// The same of a directory, in which there are so many more directories then.
-    pub(super) fn reported_around_dir(&self, id: &Handle, wcc: Wcc, epoch: u64, dirs: i64) -> Wcc {
+    pub(super) fn reported_around(&self, id: &Handle, wcc: Wcc, epoch: u64, what: Passed) -> Wcc {
         let mut state = self.state.lock();
-        if let Some(node) = state.nodes.find_mut(id).filter(|_| dirs != 0) {
+        if let Passed::Names { dirs } = what
+            && let Some(node) = state.nodes.find_mut(id)
+        {
             node.more_dirs(dirs);
         }
         if let Some(after) = &wcc.after {
             state.epoch += 1;
-            let (epoch, now) = (state.epoch, self.now());
+            let (epoch, now, time) = (state.epoch, self.now(), self.time());
             let mut node = state.nodes.find_mut(id);
             // Changes of its names are under way beside this one, and all of them are ours.
             if let Some(node) = node.as_mut().filter(|node| node.is_dir() && node.is_pending()) {
                 node.left(Some(Before::from(after)), false);
+                // What clients have of its names is old.
+                if wcc.before != Some(Before::from(after)) {
+                    node.touch(node.next_time(time).max(after.changed));
+                }
             }
             let nobody_else = |node: &&mut Node| wcc.before.is_some() && wcc.before == node.base;
             if let Some(node) = node.filter(|node| !node.is_pending()).filter(nobody_else) {
@@ -295,12 +310,13 @@ impl<S: Store> Inner<S> {
                 node.confirmed = Some(now);
                 node.epoch = epoch;
                 let changed = node.attr.changed.max(after.changed);
-                // Only what changes a file's bytes moves its time on.
                 let is_moved = wcc.before.is_some_and(|before| before.modified != after.modified);
-                let modified = match (node.is_dir(), is_moved) {
-                    (true, _) => changed,
-                    (false, true) => after.modified,
-                    (false, false) => node.attr.modified,
+                let modified = match what {
+                    Passed::Names { .. } => changed,
+                    Passed::Set { time: true } => after.modified,
+                    // Only what changes a file's bytes moves its time on.
+                    Passed::Bytes | Passed::Set { time: false } if is_moved => after.modified,
+                    Passed::Bytes | Passed::Set { time: false } => node.attr.modified,
                 };
                 let Attr { fileid, mode, uid, gid, .. } = node.attr;
                 if (mode, uid, gid) != (after.mode, after.uid, after.gid) {
@@ -369,7 +385,8 @@ impl<S: Store> Inner<S> {
         let epoch = self.epoch();
         let guard = guard.map(|guard| self.guard(&id, guard));
         let Changed { wcc, result } = self.store.set_attr(caller, &origin, set, guard).await;
-        let wcc = self.reported_around(&id, wcc, epoch);
+        let time = set.modified != SetTime::Keep && result.is_ok();
+        let wcc = self.reported_around(&id, wcc, epoch, Passed::Set { time });
         drop(passing);
         Ok(Changed { wcc, result })
     }
@@ -407,6 +424,10 @@ impl<S: Store> Inner<S> {
         let Some(node) = state.nodes.find(id).filter(is_there) else { return false };
         let SetAttr { mode, uid, gid, size, accessed, modified } = *set;
         let is_regular = node.attr.kind == FileKind::Regular;
+        // Most origins have no mode of a symbolic link.
+        if node.attr.kind == FileKind::Symlink && mode.is_some() {
+            return false;
+        }
         if size.is_some_and(|size| !is_regular || i64::try_from(size).is_err()) {
             return false;
         }
@@ -436,15 +457,7 @@ impl<S: Store> Inner<S> {
         self.callers.lock().get(caller) == Some(&true)
     }
 
-    /// The same of what the origin has made anew for him.
-    pub(super) fn learn_by(&self, caller: &Caller, made: Changed<StoreNode>) -> Changed<StoreNode> {
-        if let Ok(node) = &made.result {
-            self.learn(caller, &node.attr, made.wcc.after.as_ref());
-        }
-        made
-    }
-
-    /// What is new is his who has made it; in a set-group-ID directory its group is the
+    /// The same by what the origin has made anew for him. What is new is his who has made it; in a set-group-ID directory its group is the
     /// directory's, and says nothing.
     pub(super) fn learn(&self, caller: &Caller, made: &Attr, dir: Option<&Attr>) {
         /// Callers that are remembered; one more begins anew.

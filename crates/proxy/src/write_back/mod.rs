@@ -11,7 +11,8 @@
 //!
 //! - `record`: what a record says.
 //! - `order`: which change has to follow which.
-//! - `nodes`, `names`, `extents`: what clients see meanwhile; `rights`, `granted`: and who.
+//! - `nodes`, `names`, `extents`: what clients see meanwhile; `rights`, `granted`: and who;
+//!   `modes`: what the origin leaves of a mode.
 //! - `aliases`: what files are called that were made here, for good.
 //! - `state`: all of it together. Decisions only.
 //! - `changing`, `naming`: what clients change; `seeing`: what they ask for; `lengths`: how long a
@@ -50,6 +51,7 @@ mod layer;
 mod lease;
 mod lengths;
 mod medium;
+mod modes;
 mod moving;
 mod names;
 mod naming;

@@ -5,7 +5,7 @@ use server::store::{Changed, Linked, Renamed, Store};
 use server::types::{Before, Caller, FileKind, Handle, Status, Wcc};
 
 use super::Inner;
-use super::changing::Way;
+use super::changing::{Passed, Way};
 use super::names::Names;
 use super::naming::Step;
 use super::nodes::Node;
@@ -132,7 +132,8 @@ impl<S: Store> Inner<S> {
         }
         drop(state);
         let dirs = -i64::from(is_dir && result.is_ok());
-        Ok(Changed { wcc: self.reported_around_dir(dir, wcc, epoch, dirs), result })
+        let wcc = self.reported_around(dir, wcc, epoch, Passed::Names { dirs });
+        Ok(Changed { wcc, result })
     }
 
     pub(super) async fn rename(&self, caller: &Caller, from: Place<'_>, to: Place<'_>) -> Renamed {
@@ -247,8 +248,9 @@ impl<S: Store> Inner<S> {
             true if from.0 == to.0 => (0, 0),
             true => (-1, 1),
         };
-        let from = self.reported_around_dir(from.0, renamed.from, epoch, left);
-        let to = self.reported_around_dir(to.0, renamed.to, epoch, arrived);
+        let names = |dirs| Passed::Names { dirs };
+        let from = self.reported_around(from.0, renamed.from, epoch, names(left));
+        let to = self.reported_around(to.0, renamed.to, epoch, names(arrived));
         Ok(Renamed { from, to, ..renamed })
     }
 
@@ -321,7 +323,8 @@ impl<S: Store> Inner<S> {
         }
         drop(state);
         let attr = linked.attr.map(|attr| self.tell(file, attr, epoch));
-        Ok(Linked { attr, dir: self.reported_around(dir, linked.dir, epoch), ..linked })
+        let around = self.reported_around(dir, linked.dir, epoch, Passed::Names { dirs: 0 });
+        Ok(Linked { attr, dir: around, ..linked })
     }
 }
 

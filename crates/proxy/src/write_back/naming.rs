@@ -1,5 +1,6 @@
 //! Names: what clients make, and what has which name.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
@@ -10,7 +11,8 @@ use server::types::{
 };
 
 use super::Inner;
-use super::changing::{SET_GID, Way};
+use super::changing::{Passed, SET_GID, Way};
+use super::modes::Modes;
 use super::nodes::Node;
 use super::passing::Turn;
 use super::record::{Change, Entry, Made, timed};
@@ -22,6 +24,9 @@ const CHANGE: u32 = Access::MODIFY | Access::EXTEND;
 
 /// What a directory or a symbolic link takes of a disk; guess, until the origin tells it.
 const DIR_BYTES: u64 = 4096;
+
+/// Of what an exclusive CREATE makes.
+const EXCLUSIVE_MODE: u32 = 0o600;
 
 /// What a change of names comes to, once nobody else has them.
 pub(super) enum Step<T> {
@@ -63,7 +68,9 @@ impl<S: Store> Inner<S> {
             }
             how => (how, None),
         };
-        let store = async |dir: Handle| self.create_there(caller, &dir, name, there).await;
+        let is_shown = self.are_modes_known(&self.id(dir), &wanted);
+        let store =
+            async |dir: Handle| self.create_there(caller, (&dir, name), there, is_shown).await;
         let Changed { wcc, result } = self.make(caller, dir, name, wanted, store).await;
         let result = match (result, cut) {
             (Ok(node), Some(set)) => self.with_size(caller, node, &set).await,
@@ -72,34 +79,31 @@ impl<S: Store> Inner<S> {
         Changed { wcc, result }
     }
 
-    /// A CREATE at the origin. What is new for certain tells whom the origin takes the caller for;
-    /// what was there may be anybody's. So it is made as new first, unless that is known.
+    /// A CREATE at the origin, and whether what it makes is new for certain. That tells whom the
+    /// origin takes the caller for, and what becomes of the mode; what was there may be anybody's.
+    /// So it is made as new first, unless all of that is known.
     async fn create_there(
         &self,
         caller: &Caller,
-        dir: &Handle,
-        name: &[u8],
+        (dir, name): Place<'_>,
         how: CreateHow,
-    ) -> Changed<StoreNode> {
+        is_shown: bool,
+    ) -> (Changed<StoreNode>, bool) {
         let create = async |how| self.store.create(caller, dir, name, how).await;
         match how {
-            CreateHow::Guarded(_) => self.learn_by(caller, create(how).await),
-            _ if self.is_known(caller) => create(how).await,
+            CreateHow::Guarded(_) => (create(how).await, true),
+            _ if is_shown && self.is_known(caller) => (create(how).await, false),
             CreateHow::Unchecked(set) => {
                 let made = create(CreateHow::Guarded(set)).await;
                 match made.result {
-                    Ok(_) => self.learn_by(caller, made),
-                    Err(_) => create(how).await,
+                    Ok(_) => (made, true),
+                    Err(_) => (create(how).await, false),
                 }
             }
             CreateHow::Exclusive(_) => {
                 // Who knows the times of a file may have made its verifier up.
                 let found = self.store.lookup(caller, dir, name).await.result;
-                let made = create(how).await;
-                match found {
-                    Err(Status::NoEntry) => self.learn_by(caller, made),
-                    _ => made,
-                }
+                (create(how).await, matches!(found, Err(Status::NoEntry)))
             }
         }
     }
@@ -132,9 +136,7 @@ impl<S: Store> Inner<S> {
         set: SetAttr,
     ) -> Changed<StoreNode> {
         let wanted = Wanted { what: Made::Directory, set, takes_old: false };
-        let store = async |dir: Handle| {
-            self.learn_by(caller, self.store.make_dir(caller, &dir, name, set).await)
-        };
+        let store = async |dir: Handle| (self.store.make_dir(caller, &dir, name, set).await, true);
         self.make(caller, dir, name, wanted, store).await
     }
 
@@ -148,9 +150,8 @@ impl<S: Store> Inner<S> {
     ) -> Changed<StoreNode> {
         let what = Made::Symlink(Bytes::copy_from_slice(target));
         let wanted = Wanted { what, set, takes_old: false };
-        let store = async |dir: Handle| {
-            self.learn_by(caller, self.store.symlink(caller, &dir, name, target, set).await)
-        };
+        let store =
+            async |dir: Handle| (self.store.symlink(caller, &dir, name, target, set).await, true);
         self.make(caller, dir, name, wanted, store).await
     }
 
@@ -166,10 +167,10 @@ impl<S: Store> Inner<S> {
         if self.is_hidden(name) {
             return Changed::failed(Status::Access);
         }
-        let store = async |dir: Handle| {
-            self.learn_by(caller, self.store.make_node(caller, &dir, name, what, set).await)
-        };
-        self.make_there(&id, name, store).await.unwrap_or_else(Changed::failed)
+        let store =
+            async |dir: Handle| (self.store.make_node(caller, &dir, name, what, set).await, true);
+        let made = self.make_there(caller, (&id, name), None, store).await;
+        made.unwrap_or_else(Changed::failed)
     }
 
     async fn make<M>(
@@ -181,7 +182,7 @@ impl<S: Store> Inner<S> {
         store: impl FnOnce(Handle) -> M,
     ) -> Changed<StoreNode>
     where
-        M: Future<Output = Changed<StoreNode>>,
+        M: Future<Output = (Changed<StoreNode>, bool)>,
     {
         let id = self.id(dir);
         if self.is_hidden(name) {
@@ -190,7 +191,8 @@ impl<S: Store> Inner<S> {
         match self.make_here(caller, &id, name, &wanted).await {
             Ok(Way::Here(made)) => made,
             Ok(Way::Origin) => {
-                self.make_there(&id, name, store).await.unwrap_or_else(Changed::failed)
+                let made = self.make_there(caller, (&id, name), Some(&wanted), store).await;
+                made.unwrap_or_else(Changed::failed)
             }
             Err(status) => Changed { wcc: self.dir_now(&id), result: Err(status) },
         }
@@ -271,7 +273,8 @@ impl<S: Store> Inner<S> {
         wanted: &Wanted,
     ) -> Result<Way<Changed<StoreNode>>, Status> {
         let is_long = matches!(&wanted.what, Made::Symlink(target) if target.len() > 1023);
-        if !self.is_known(caller) || is_long || !self.may_change(caller, dir).await? {
+        // The directory is known by then, and notes what the origin makes in it.
+        if !self.may_change(caller, dir).await? || !self.is_known(caller) || is_long {
             return Ok(Way::Origin);
         }
         if !is_plain(caller, &wanted.set) {
@@ -320,10 +323,13 @@ impl<S: Store> Inner<S> {
             if state.journal.is_failed() || is_there {
                 return Some(Step::Origin);
             }
-            let parent = state.nodes.find(dir).map(|node| node.attr);
-            let Some(parent) = parent.filter(|parent| parent.links > 0) else {
+            let node = state.nodes.find(dir).filter(|node| node.attr.links > 0);
+            // While nothing comes to the origin, it is a guess; what others may it says in any case.
+            let is_certain = |node: &&Node| state.is_stuck() || wanted.is_given(&node.modes);
+            let Some(node) = node.filter(is_certain) else {
                 return Some(Step::Origin);
             };
+            let parent = node.attr;
             // Whether a new directory has the bit, too, is the origin's affair until it has
             // shown that.
             let inherits = parent.mode & SET_GID != 0 && wanted.what == Made::Directory;
@@ -351,7 +357,9 @@ impl<S: Store> Inner<S> {
         let at = state.nodes.find(dir).map_or(time, |node| node.next_time(time));
         let set = lasting(&wanted.what, timed(wanted.set, at), at);
         let attr = made_attr(caller, parent, &wanted.what, &set, fileid, at);
-        state.nodes.insert(id, Node::made(attr, (*dir, name.clone()), &wanted.what, now));
+        let mut node = Node::made(attr, (*dir, name.clone()), &wanted.what, now);
+        node.modes = state.nodes.find(dir).map(|node| Arc::clone(&node.modes)).unwrap_or_default();
+        state.nodes.insert(id, node);
         let change = Change::Make { dir: *dir, name: name.clone(), what: wanted.what.clone(), set };
         let entry = Entry { caller: caller.clone(), at, base: None, owed: None, change };
         let Some(taken) = state.take(entry, now) else {
@@ -391,23 +399,35 @@ impl<S: Store> Inner<S> {
         Ok(Way::Here(Changed { wcc: self.dir_now(dir), result: Ok(node) }))
     }
 
-    /// The origin makes it, while the caller waits.
+    /// The origin makes it, while the caller waits. With `true`: it is new for certain.
     async fn make_there<M>(
         &self,
-        dir: &Handle,
-        name: &[u8],
+        caller: &Caller,
+        (dir, name): Place<'_>,
+        wanted: Option<&Wanted>,
         store: impl FnOnce(Handle) -> M,
     ) -> Result<Changed<StoreNode>, Status>
     where
-        M: Future<Output = Changed<StoreNode>>,
+        M: Future<Output = (Changed<StoreNode>, bool)>,
     {
         let passing = self.pass(&[(dir, name)], &[]).await?;
         let epoch = self.epoch();
-        let Changed { wcc, result } = store(passing.dirs[0]).await;
+        let (Changed { wcc, result }, is_new) = store(passing.dirs[0]).await;
+        if let Some(made) = result.as_ref().ok().filter(|_| is_new) {
+            self.learn(caller, &made.attr, wcc.after.as_ref());
+        }
         let is_dir = |node: &StoreNode| node.attr.kind == FileKind::Directory;
         let dirs = i64::from(result.as_ref().is_ok_and(is_dir));
-        let wcc = self.reported_around_dir(dir, wcc, epoch, dirs);
-        let result = result.map(|node| self.tell_node(&node, epoch));
+        let wcc = self.reported_around(dir, wcc, epoch, Passed::Names { dirs });
+        let shown = wanted.filter(|_| is_new);
+        let result = result.map(|made| {
+            let node = self.tell_node(&made, epoch);
+            if let Some(Wanted { what, set, .. }) = shown {
+                self.shows_mode(dir, requested_mode(what, set), &made.attr);
+                self.inherit_modes(dir, &made, &node);
+            }
+            node
+        });
         let now = self.now();
         match &result {
             Ok(node) => self.state.lock().passed_name(dir, name, Some(node.handle), now),
@@ -415,6 +435,51 @@ impl<S: Store> Inner<S> {
         }
         drop(passing);
         Ok(Changed { wcc, result })
+    }
+
+    /// The origin has made something new in a directory that was to have this mode.
+    pub(super) fn shows_mode(&self, dir: &Handle, requested: Option<u32>, made: &Attr) {
+        if let (Some(node), Some(mode)) = (self.state.lock().nodes.find(dir), requested) {
+            node.modes.note(made.kind == FileKind::Directory, mode, made.mode);
+        }
+    }
+
+    /// The origin has made a directory, which has what is inherited in the one above it.
+    fn inherit_modes(&self, dir: &Handle, made: &StoreNode, node: &StoreNode) {
+        let (now, mut state) = (self.now(), self.state.lock());
+        let is_new =
+            made.attr.kind == FileKind::Directory && state.nodes.find(&node.handle).is_none();
+        let modes = state.nodes.find(dir).filter(|_| is_new).map(|dir| Arc::clone(&dir.modes));
+        if let Some(modes) = modes {
+            let mut known = Node::met(node.attr, made.handle, Before::from(&made.attr), now);
+            known.modes = modes;
+            state.nodes.insert(node.handle, known);
+        }
+    }
+
+    /// Whether it is known what the origin makes of the mode.
+    fn are_modes_known(&self, dir: &Handle, wanted: &Wanted) -> bool {
+        let Some(mode) = requested_mode(&wanted.what, &wanted.set) else { return true };
+        let state = self.state.lock();
+        let node = state.nodes.find(dir);
+        node.is_some_and(|node| node.modes.are_known(wanted.what == Made::Directory, mode))
+    }
+}
+
+impl Wanted {
+    /// Whether what is made has the mode for certain.
+    fn is_given(&self, modes: &Modes) -> bool {
+        requested_mode(&self.what, &self.set)
+            .is_none_or(|mode| modes.gives(self.what == Made::Directory, mode))
+    }
+}
+
+/// The mode that is requested; a symbolic link has always the same.
+pub(super) fn requested_mode(what: &Made, set: &SetAttr) -> Option<u32> {
+    match what {
+        Made::File(Some(_)) => Some(EXCLUSIVE_MODE),
+        Made::File(None) | Made::Directory => set.mode,
+        Made::Symlink(_) => None,
     }
 }
 
@@ -443,7 +508,6 @@ pub(super) fn made_attr(
     fileid: u64,
     at: Time,
 ) -> Attr {
-    const EXCLUSIVE_MODE: u32 = 0o600;
     let inherits = parent.mode & SET_GID != 0;
     let (kind, mode, links, size) = match what {
         // Until the origin says what a file has that was made by an exclusive CREATE.

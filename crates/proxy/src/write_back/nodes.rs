@@ -6,6 +6,7 @@
 //! them here: a client that sees other times takes its cache for old.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use perf::units::{Instant, Nanos};
@@ -13,6 +14,7 @@ use server::store::Node as StoreNode;
 use server::types::{Attr, Before, Caller, FileKind, Handle, SetAttr, SetTime, Status, Time};
 
 use super::extents::Extents;
+use super::modes::Modes;
 use super::names::{Named, Names};
 use super::record::{Change, Made};
 use super::rights::{Rights, Who, by_mode};
@@ -101,6 +103,8 @@ pub(crate) struct Node {
     pub(crate) target: Option<Bytes>,
     pub(crate) verifier: Option<[u8; 8]>,
     pub(crate) rights: Rights,
+    /// Of what is made in a directory; shared with directories that are made here in it.
+    pub(crate) modes: Arc<Modes>,
     /// It was made here, and nobody else has changed it since.
     pub(crate) is_made_here: bool,
     /// How many names it has is not known for certain: a change of a log may have been carried out.
@@ -144,6 +148,7 @@ impl Node {
             target: None,
             verifier: None,
             rights: Rights::default(),
+            modes: Arc::default(),
             is_made_here: false,
             is_unsure: false,
             is_leaving: false,
@@ -192,7 +197,9 @@ impl Node {
     /// What the caller may, if that is known: and whether it was reported lately.
     pub(crate) fn rights(&self, who: Who<'_>, now: Instant) -> Option<(u32, bool)> {
         let is_there = self.has_rights_there();
-        if who.is_himself && (self.is_made_here || !is_there) {
+        // What the mode says of others an ACL at the origin may contradict.
+        let is_by_mode = who.is_root() || who.owns(&self.attr);
+        if is_by_mode && (self.is_made_here || !is_there) {
             return Some((by_mode(&self.attr, who.caller), true));
         }
         self.rights.of_origin(who.caller, now).filter(|_| is_there)
@@ -386,10 +393,15 @@ impl Node {
         if self.base == Some(state) {
             self.attr = Attr { modified, changed, ..returned };
         } else {
+            let is_of_names = self.base.is_some_and(|base| base.modified != state.modified);
             (self.attr, self.base) = (returned, Some(state));
             self.forget_names(|_| false);
             (self.names, self.is_made_here) = (None, false);
             self.rights.forget(epoch);
+            // A change of its names is none of its ACL.
+            if !is_of_names {
+                self.modes = Arc::default();
+            }
         }
         self.attr
     }

@@ -151,12 +151,15 @@ impl<S: Store> Inner<S> {
             let entry = &found.entry;
             if let Change::Make { dir, name, what, set } = &entry.change {
                 let (id, fileid) = state.identity(number);
-                let parent = state.nodes.find(dir).map_or_else(unknown, |node| node.attr);
+                let above = state.nodes.find(dir);
+                let modes = above.map(|above| Arc::clone(&above.modes)).unwrap_or_default();
+                let parent = above.map_or_else(unknown, |node| node.attr);
                 let attr = made_attr(&entry.caller, &parent, what, set, fileid, entry.at);
                 let mut node = Node::made(attr, (*dir, name.clone()), what, now);
                 node.origin = self.aliases.find(&id).map(|alias| alias.origin);
                 node.base = held.left.get(&id).copied();
                 node.is_unsure = node.origin.is_some();
+                node.modes = modes;
                 if let Some(names) = &mut node.names {
                     // Calls that were passed through may have made others there.
                     names.is_complete = node.origin.is_none();

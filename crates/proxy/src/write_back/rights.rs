@@ -1,9 +1,10 @@
 //! Who may do what with a file: what the origin has granted a caller, and what its mode says while
 //! changes of that are on their way. Pure.
 //!
-//! A mode counts only for who is the same one at the origin: it may take root for nobody, or
-//! everybody for one user. Of whom that is not known, the origin says what he may, once it has the
-//! file and its mode.
+//! A mode counts only for the owner of the file and for root, and only if they are the same at the
+//! origin: it may take root for nobody, or everybody for one user. What others may, an ACL may say
+//! otherwise than the mode. Of them, and of whom it is not known who they are there, the origin
+//! says what they may, once it has the file and its mode.
 
 use perf::units::{Instant, Nanos};
 use server::types::{Access, Attr, Caller, FileKind};

@@ -146,10 +146,10 @@ impl<S: Store> Inner<S> {
         }
         match own {
             Some(Some(child)) => self.looked_at(caller, &id, &child).await,
-            Some(None) => Looked {
-                attr: self.answered_here(&id).ok().flatten(),
-                result: Err(Status::NoEntry),
-            },
+            // Whoever has removed it and heard no reply knows by the directory that it was done.
+            Some(None) => {
+                Looked { attr: self.attr(caller, &id).await.ok(), result: Err(Status::NoEntry) }
+            }
             None => self.lookup_there(caller, &id, name).await.unwrap_or_else(Looked::failed),
         }
     }

@@ -5,7 +5,7 @@ use perf::units::Nanos;
 use server::store::Store;
 use server::types::{Caller, CreateHow, SetAttr, Stability, Status};
 
-use crate::conflicts::{find, make, make_dir, read};
+use crate::conflicts::{find, make, make_dir, read, show_modes};
 use crate::stage::{names, play, root};
 
 #[test]
@@ -95,6 +95,7 @@ fn what_the_origin_makes_in_a_new_directory_is_seen_after_a_loss_of_power() {
         let mut life = stage.begin().await;
         let top = life.proxy.root();
         make(&life.proxy, &top, "first").await;
+        show_modes(&life.proxy, &top).await;
         let open = SetAttr { mode: Some(0o777), ..SetAttr::default() };
         let dir = life.proxy.make_dir(&root(), &top, b"dir", open).await.result.unwrap().handle;
         while life.proxy.pending() > 0 {

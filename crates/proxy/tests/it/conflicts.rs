@@ -48,6 +48,13 @@ pub(crate) async fn find<S: Store>(store: &S, dir: &Handle, name: &str) -> Handl
     store.lookup(&root(), dir, name.as_bytes()).await.result.unwrap().handle
 }
 
+/// The origin makes a directory, and shows which mode it has.
+pub(crate) async fn show_modes<S: Store>(proxy: &S, dir: &Handle) {
+    let all = SetAttr { mode: Some(0o777), ..MODE };
+    proxy.make_dir(&root(), dir, b"shows its mode", all).await.result.unwrap();
+    proxy.remove_dir(&root(), dir, b"shows its mode").await.result.unwrap();
+}
+
 /// A directory with a file, made through a proxy and at the origin by now; then the origin is away.
 pub(crate) struct Set {
     pub(crate) stage: Stage,
@@ -62,8 +69,9 @@ impl Set {
     async fn up(stage: Stage) -> Self {
         let life = stage.begin().await;
         let proxy = &life.proxy;
-        // The first that a caller makes is made while he waits.
+        // The first that a caller makes is made while he waits, and so is the first directory.
         make(proxy, &proxy.root(), "first").await;
+        show_modes(proxy, &proxy.root()).await;
         let dir = make_dir(proxy, &proxy.root(), "dir").await;
         let file = make(proxy, &dir, "file").await;
         write(proxy, &file, 0, "begun by us, ").await;

@@ -2,7 +2,7 @@
 //! outlives the proxies before it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use net::clock::Clock;
@@ -51,6 +51,10 @@ pub(crate) struct Origin {
     pub(crate) squashes_root: Arc<AtomicBool>,
     /// It has no ACCESS: what is granted is a guess by the mode.
     pub(crate) guesses_rights: Arc<AtomicBool>,
+    /// Bits of the mode that a default ACL of every directory withholds.
+    pub(crate) withholds: Arc<AtomicU32>,
+    /// An ACL denies this user all that he does not own, whatever its mode is.
+    pub(crate) denied: Arc<Mutex<Option<u32>>>,
     refuses: Arc<Mutex<Box<Refuses>>>,
     /// The longest that a file may be.
     pub(crate) length_max: Arc<AtomicU64>,
@@ -73,6 +77,8 @@ impl Origin {
             puts_off: Arc::default(),
             squashes_root: Arc::default(),
             guesses_rights: Arc::default(),
+            withholds: Arc::default(),
+            denied: Arc::default(),
             refuses: Arc::new(Mutex::new(Box::new(|_| None))),
             length_max: Arc::new(AtomicU64::new(i64::MAX.unsigned_abs())),
             cookie_bits: Arc::default(),
@@ -91,6 +97,17 @@ impl Origin {
             true => Caller { uid: NOBODY, gid: NOBODY, gids: Vec::new() },
             false => caller.clone(),
         }
+    }
+
+    /// What is made with these attributes gets those.
+    fn inherited(&self, set: SetAttr) -> SetAttr {
+        let withheld = self.withholds.load(Ordering::Relaxed);
+        SetAttr { mode: set.mode.map(|mode| mode & !withheld), ..set }
+    }
+
+    async fn denies(&self, caller: &Caller, file: &Handle) -> bool {
+        let is_denied = *self.denied.lock() == Some(caller.uid);
+        is_denied && self.files.attr(caller, file).await.is_ok_and(|attr| attr.uid != caller.uid)
     }
 
     async fn refuses(&self, requested: Requested<'_>) -> Option<Status> {
@@ -213,7 +230,8 @@ impl Layer for Origin {
         let guesses = Layer::guesses_rights(self).then(|| caller.clone());
         round_trip!(self, caller, {
             let caller = guesses.as_ref().unwrap_or(caller);
-            self.files.access(caller, handle, requested)
+            let is_denied = self.denies(caller, handle).await;
+            self.files.access(caller, handle, if is_denied { Access(0) } else { requested })
         })
     }
 
@@ -228,6 +246,10 @@ impl Layer for Origin {
         offset: u64,
         count: u32,
     ) -> Looked<Extent> {
+        if self.denies(caller, handle).await {
+            self.passes().await;
+            return Looked::failed(Status::Access);
+        }
         round_trip!(self, caller, self.files.read(caller, handle, offset, count))
     }
 
@@ -239,6 +261,10 @@ impl Layer for Origin {
         data: Bytes,
         stability: Stability,
     ) -> Changed<Written> {
+        if self.denies(caller, handle).await {
+            self.passes().await;
+            return Changed::failed(Status::Access);
+        }
         if let Some(status) = self.refuses(Requested::Write(handle, offset)).await {
             // A full disk takes what there is room for.
             let wcc = match status {
@@ -273,6 +299,11 @@ impl Layer for Origin {
         if let Some(status) = self.refuses(Requested::Make(name)).await {
             return Changed::failed(status);
         }
+        let how = match how {
+            CreateHow::Guarded(set) => CreateHow::Guarded(self.inherited(set)),
+            CreateHow::Unchecked(set) => CreateHow::Unchecked(self.inherited(set)),
+            how @ CreateHow::Exclusive(_) => how,
+        };
         round_trip!(self, caller, self.files.create(caller, dir, name, how))
     }
 
@@ -286,6 +317,7 @@ impl Layer for Origin {
         if let Some(status) = self.refuses(Requested::Make(name)).await {
             return Changed::failed(status);
         }
+        let set = self.inherited(set);
         round_trip!(self, caller, self.files.make_dir(caller, dir, name, set))
     }
 

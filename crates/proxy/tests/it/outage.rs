@@ -11,7 +11,7 @@ use proxy::write_back::Event;
 use server::store::{Entry, ListFrom, Store};
 use server::types::{CreateHow, SetAttr, Stability, Status};
 
-use crate::conflicts::{find, make, make_dir, read, test, write};
+use crate::conflicts::{find, make, make_dir, read, show_modes, test, write};
 use crate::origin::Requested;
 use crate::stage::{Life, Proxy, Stage, names, play, root};
 
@@ -21,6 +21,7 @@ fn while_the_origin_is_away_work_goes_on_and_comes_there_later() {
         let mut life = stage.begin().await;
         let top = life.proxy.root();
         make(&life.proxy, &top, "first").await;
+        show_modes(&life.proxy, &top).await;
         let dir = make_dir(&life.proxy, &top, "dir").await;
         let old = make(&life.proxy, &dir, "old").await;
         life.proxy.drained(None).await;

@@ -310,3 +310,23 @@ fn what_a_full_origin_has_taken_in_part_is_nobody_elses_after_a_crash() {
         assert!(stage.events.lock().iter().all(is_refused), "{:?}", stage.events.lock());
     });
 }
+
+/// Most origins have no mode of a symbolic link.
+#[test]
+fn the_mode_of_a_symbolic_link_is_the_origins_to_refuse() {
+    test(async |set| {
+        let proxy = &set.life.proxy;
+        set.settled().await;
+        let mode = SetAttr { mode: Some(0o755), ..SetAttr::default() };
+        let made = proxy.symlink(&root(), &set.dir, b"link", b"file", SetAttr::default()).await;
+        let link = made.result.unwrap().handle;
+        assert!(proxy.pending() > 0);
+        set.stage.origin.refuse(move |requested| match requested {
+            Requested::Set(set) if set.mode.is_some() => Some(Status::NotSupported),
+            _ => None,
+        });
+        let done = proxy.set_attr(&root(), &link, mode, None).await.result;
+        assert_eq!(done, Err(Status::NotSupported));
+        assert_eq!(set.settled().await, []);
+    });
+}

@@ -32,6 +32,10 @@ async fn squashed(stage: &Stage) -> (Life, Handle) {
     let life = stage.begin().await;
     let dir = find(&life.proxy, &life.proxy.root(), "dir").await;
     create(&life.proxy, &dir, b"first", 0o644).await;
+    // The first directory shows its mode.
+    let shows = life.proxy.make_dir(&user(7), &dir, b"shows", of_mode(0o777)).await;
+    shows.result.unwrap();
+    life.proxy.remove_dir(&user(7), &dir, b"shows").await.result.unwrap();
     life.proxy.drained(None).await;
     (life, dir)
 }
@@ -275,6 +279,7 @@ fn while_the_origin_is_away_names_are_for_who_may_pass_through_their_directory()
         let shut = SetAttr { uid: Some(7), ..of_mode(0o755) };
         files.set_attr(&root(), &files.root(), shut, None).await.result.unwrap();
         create(proxy, &top, b"first", 0o644).await;
+        proxy.make_dir(&user(7), &top, b"shows its mode", of_mode(0o700)).await.result.unwrap();
         let made = proxy.make_dir(&user(7), &top, b"dir", of_mode(0o700)).await;
         let dir = made.result.unwrap().handle;
         create(proxy, &dir, b"inner", 0o644).await;
@@ -379,6 +384,7 @@ fn what_is_made_in_a_set_group_id_directory_is_answered_from_the_log_with_its_gr
             proxy.drained(None).await;
         }
         let own = find(proxy, &proxy.root(), "own").await;
+        create(proxy, &own, b"shows its mode", 0o600).await;
         let file = create(proxy, &own, b"file", 0o600).await;
         assert!(proxy.pending() > 0, "it is known who he is");
         assert_eq!(proxy.attr(&user(7), &file).await.unwrap().gid, 7);
@@ -447,5 +453,110 @@ fn who_may_list_and_not_search_a_directory_that_was_made_here_gets_no_handles() 
             let found = proxy.lookup(&caller, &listed, b"inner").await.result;
             assert_eq!(found.is_ok(), with_handle, "as a look-up");
         }
+    });
+}
+
+/// A private directory, by `setfacl -d`: what is made in it is its maker's alone.
+#[test]
+fn what_a_default_acl_withholds_nobody_has_of_what_is_on_its_way() {
+    play(1, None, async |stage| {
+        let (life, dir) = squashed(&stage).await;
+        let proxy = &life.proxy;
+        create(proxy, &dir, b"all bits are given", 0o777).await;
+        proxy.drained(None).await;
+        create(proxy, &dir, b"open", 0o666).await;
+        assert!(proxy.pending() > 0, "the mode is certain");
+        stage.origin.withholds.store(0o077, Ordering::Relaxed);
+        let private = of_mode(0o700);
+        let files = &*stage.origin.files;
+        files.make_dir(&root(), &files.root(), b"private", private).await.result.unwrap();
+        let made = find(files, &files.root(), "private").await;
+        let owner = SetAttr { uid: Some(7), mode: Some(0o777), ..SetAttr::default() };
+        files.set_attr(&root(), &made, owner, None).await.result.unwrap();
+        let dir = find(proxy, &proxy.root(), "private").await;
+        for name in ["a", "b"] {
+            let file = create(proxy, &dir, name.as_bytes(), 0o666).await;
+            assert_eq!(proxy.attr(&user(7), &file).await.unwrap().mode, 0o600, "{name}");
+            fill(proxy, &file, "secret").await;
+            let read = proxy.read(&user(8), &file, 0, 100).await.result;
+            assert_eq!(read.map(|read| read.data).unwrap_err(), Status::Access);
+            let name = format!("dir {name}");
+            let below = proxy.make_dir(&user(7), &dir, name.as_bytes(), of_mode(0o777)).await;
+            let below = below.result.unwrap();
+            assert_eq!(below.attr.mode, 0o700);
+            let how = CreateHow::Guarded(of_mode(0o666));
+            let made = proxy.create(&user(8), &below.handle, b"theirs", how).await.result;
+            assert_eq!(made.map(drop), Err(Status::Access));
+            assert_eq!(listed(proxy, &user(8), &below.handle, 0).await, Err(Status::Access));
+        }
+        proxy.drained(None).await;
+        assert_eq!(*stage.events.lock(), [], "nothing was refused after it was answered");
+    });
+}
+
+#[test]
+fn whom_an_acl_denies_a_file_he_is_refused_it_while_it_is_on_its_way() {
+    play(1, None, async |stage| {
+        let (life, dir) = squashed(&stage).await;
+        let proxy = &life.proxy;
+        let how = CreateHow::Guarded(of_mode(0o644));
+        proxy.create(&user(8), &dir, b"by him", how).await.result.unwrap();
+        *stage.origin.denied.lock() = Some(8);
+        let new = create(proxy, &dir, b"new", 0o666).await;
+        // A change of the mode is on its way to one that was there.
+        let old = find(proxy, &dir, "old").await;
+        proxy.set_attr(&user(7), &old, of_mode(0o666), None).await.result.unwrap();
+        let made = proxy.make_dir(&user(7), &dir, b"below", of_mode(0o777)).await;
+        let below = made.result.unwrap().handle;
+        for file in [new, old] {
+            fill(proxy, &file, "secret").await;
+            assert!(proxy.pending() > 0);
+            let read = proxy.read(&user(8), &file, 0, 100).await.result;
+            assert_eq!(read.map(|read| read.data).unwrap_err(), Status::Access);
+            fill(proxy, &file, "secrets").await;
+            let data = Bytes::from_static(b"his");
+            let written = proxy.write(&user(8), &file, 0, data, Stability::FileSync).await;
+            assert_eq!(written.result.map(drop), Err(Status::Access));
+            let granted = proxy.access(&user(8), &file, Access(0x3f)).await.result.unwrap();
+            assert_eq!(granted, Access(0));
+            let own = proxy.read(&user(7), &file, 0, 1).await.result.unwrap();
+            assert_eq!(own.data.len(), 1);
+        }
+        assert_eq!(listed(proxy, &user(8), &below, 0).await, Err(Status::Access));
+        let found = proxy.lookup(&user(8), &below, b"none").await.result;
+        assert_eq!(found.map(drop), Err(Status::Access));
+    });
+}
+
+/// Only the first of a kind and a mode waits for the origin, in all directories of a new tree.
+#[test]
+fn a_tree_is_made_with_a_few_calls_that_wait_for_the_origin() {
+    play(1, None, async |stage| {
+        let (life, dir) = squashed(&stage).await;
+        let (proxy, mut waited) = (&life.proxy, 0);
+        let mut since = stage.clock.now();
+        let mut count = || {
+            let now = stage.clock.now();
+            waited += u32::from(now.since(since) > Nanos::from_millis(1));
+            since = now;
+        };
+        for outer in 0..10 {
+            let name = format!("dir {outer}");
+            let made = proxy.make_dir(&user(7), &dir, name.as_bytes(), of_mode(0o755)).await;
+            let outer = made.result.unwrap().handle;
+            count();
+            for inner in 0..10 {
+                let name = format!("file {inner}");
+                let mode = if inner == 5 { 0o755 } else { 0o644 };
+                let file = create(proxy, &outer, name.as_bytes(), mode).await;
+                count();
+                fill(proxy, &file, "bytes").await;
+                count();
+                proxy.set_attr(&user(7), &file, of_mode(mode), None).await.result.unwrap();
+                count();
+            }
+        }
+        // In the directory that the origin has made, and in those that are made here beside it.
+        assert!(waited <= 14, "{waited} of 310");
     });
 }

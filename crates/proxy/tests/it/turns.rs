@@ -10,7 +10,7 @@ use perf::units::Nanos;
 use server::store::Store;
 use server::types::{Caller, CreateHow, Handle, SetAttr, SetTime, Special, Stability, Status};
 
-use crate::conflicts::{find, make, make_dir, write};
+use crate::conflicts::{find, make, make_dir, show_modes, write};
 use crate::origin::Requested;
 use crate::stage::{Life, Proxy, Stage, names, play, root, tree};
 
@@ -78,6 +78,7 @@ fn timed(secs: i64) -> SetAttr {
 async fn begun(stage: &Stage) -> (Life, Handle, Handle) {
     let life = stage.begin().await;
     make(&life.proxy, &life.proxy.root(), "first").await;
+    show_modes(&life.proxy, &life.proxy.root()).await;
     let dir = make_dir(&life.proxy, &life.proxy.root(), "dir").await;
     let file = make(&life.proxy, &dir, "file").await;
     (life, dir, file)

@@ -9,6 +9,7 @@ use crate::write_back::Inner;
 use crate::write_back::aliases::Alias;
 use crate::write_back::conflicts::is_as_set;
 use crate::write_back::events::{Conflict, Gone};
+use crate::write_back::naming::requested_mode;
 use crate::write_back::record::{Change, Entry, Made, Outcome};
 
 impl<S: Store> Inner<S> {
@@ -37,7 +38,11 @@ impl<S: Store> Inner<S> {
         let doubts = self.store.doubts();
         let Changed { wcc, result } = self.make_at(caller, &there, name, what, set).await;
         match result {
-            Ok(node) => Ok(self.made(number, node, Some((*dir, wcc)))),
+            Ok(node) => {
+                // By now, it may withhold some.
+                self.shows_mode(dir, requested_mode(what, set), &node.attr);
+                Ok(self.made(number, node, Some((*dir, wcc))))
+            }
             Err(Status::Exists) => {
                 let is_in_doubt = is_in_doubt || self.store.doubts() != doubts;
                 let found = self.store.lookup(caller, &there, name).await.result;

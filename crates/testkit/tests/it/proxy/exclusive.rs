@@ -39,3 +39,18 @@ fn of_two_clients_that_make_a_name_before_an_origin_of_version_2_one_has_it() {
         assert_eq!(create(&one, b"again", how).await, Err(NfsStat3::Exist), "it is another file");
     });
 }
+
+#[test]
+fn what_is_made_without_a_mode_before_an_origin_of_version_2_is_its_makers_alone() {
+    world_behind(away(Nanos::from_millis(10)), async |clock, origin| {
+        let old = session(&origin, origin.rpc(), Version::Two).await;
+        let proxy = proxy_on(&clock, remote_over(&clock, old, None).await);
+        let one = proxy.session(proxy.rpc()).await.unwrap();
+        let nothing = Sattr3::default();
+        let hows = [CreateHow::Unchecked(nothing), CreateHow::Guarded(nothing)];
+        for (name, how) in [&b"unchecked"[..], b"guarded"].into_iter().zip(hows) {
+            let made = one.create(one.root(), name, how).await.unwrap();
+            assert_eq!(made.obj_attributes.unwrap().mode & 0o777, 0o600, "{how:?}");
+        }
+    });
+}
