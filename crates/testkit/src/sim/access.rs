@@ -9,7 +9,7 @@ use client::files::open::{Mode, Open};
 use client::session::Session;
 use parking_lot::Mutex;
 use wire::nfs3::create::CreateHow;
-use wire::nfs3::{Fattr3, FileHandle, NfsStat3, Sattr3, StableHow};
+use wire::nfs3::{FType, Fattr3, FileHandle, NfsStat3, Sattr3, StableHow};
 
 use super::machine::me;
 use crate::reference::content::Verifier;
@@ -172,7 +172,12 @@ impl Access {
                         Ok(Some(made.handle))
                     }
                     Err(error) if !is_new && error.status() == Some(NfsStat3::Exist) => {
-                        open_there(files, (dir, name), size).await.map(Some)
+                        let found = files.lookup_anew(&me(), dir, name).await?;
+                        match found.attributes.ftype {
+                            FType::Reg => open_there(files, found.handle, size).await.map(Some),
+                            // As a server replies where anything else has the name.
+                            _ => Err(error),
+                        }
                     }
                     Err(error) => Err(error),
                 }
@@ -362,20 +367,19 @@ fn mode(mode: u32) -> Sattr3 {
     Sattr3::of_mode(mode)
 }
 
-/// Opens what has a name already, as a kernel does, and cuts it.
+/// Opens a file that has the name already, as a kernel does, and cuts it.
 async fn open_there(
     files: &Files,
-    (dir, name): (FileHandle, &[u8]),
+    file: FileHandle,
     size: Option<u64>,
 ) -> Result<FileHandle, Error> {
-    let found = files.lookup_anew(&me(), dir, name).await?;
-    let open = files.open(&me(), found.handle, BOTH).await?;
+    let open = files.open(&me(), file, BOTH).await?;
     if size.is_some() {
         let cut = Sattr3 { size, ..Sattr3::default() };
-        files.setattr(&me(), found.handle, cut).await?;
+        files.setattr(&me(), file, cut).await?;
     }
     close(open).await?;
-    Ok(found.handle)
+    Ok(file)
 }
 
 /// Closes a file as close(2) does, and gives the error of its flush.
