@@ -381,6 +381,13 @@ impl<S: Store> Inner<S> {
         {
             return Ok(Changed { wcc: around.wcc(), result: Ok(()) });
         }
+        if let Some(size) = set.size.filter(|_| guard.is_none())
+            && self.state.lock().lacks_room(&id)
+        {
+            // Who may write may cut, whatever becomes of the rest.
+            let cut = SetAttr { size: Some(size), ..SetAttr::default() };
+            self.set_here(caller, &id, cut).await?;
+        }
         let (origin, passing) = self.through(&id).await?;
         let epoch = self.epoch();
         let guard = guard.map(|guard| self.guard(&id, guard));
@@ -408,6 +415,11 @@ impl<S: Store> Inner<S> {
         let length = set.size.unwrap_or(0);
         if !self.may_set(caller, id, &set) || !self.takes_length(caller, id, length).await? {
             return Ok(Way::Origin);
+        }
+        if let Some(size) = set.size {
+            // The log may be full of what this makes superfluous.
+            self.state.lock().give_up_behind(id, size);
+            self.changed.notify_waiters();
         }
         let make = |_: &Node, at| Some(Change::Set { file: *id, set: timed(set, at) });
         let Some((around, (_, hears))) = self.take_up(id, make, caller).await? else {

@@ -52,6 +52,9 @@ impl<S: Store> Inner<S> {
         loop {
             let epoch = self.epoch();
             let Some(child) = self.leaving(caller, place).await? else { return Ok(Way::Origin) };
+            if self.state.lock().lacks_room(&child) {
+                return Ok(Way::Origin);
+            }
             let take = |state: &mut State| self.take_removed(state, caller, place, child, is_dir);
             let step = self.once_free(&mut turn, &[place], &[child], epoch, take).await?;
             if let Some(way) = self.led_to(step).await? {
@@ -128,7 +131,7 @@ impl<S: Store> Inner<S> {
         } else {
             state.passed_name(dir, name, None, now);
             // It may have other names: the origin tells.
-            child.iter().for_each(|child| state.forget_file(child));
+            child.iter().for_each(|child| state.passed_removal(child));
         }
         drop(state);
         let dirs = -i64::from(is_dir && result.is_ok());
@@ -171,6 +174,9 @@ impl<S: Store> Inner<S> {
             let Some(child) = self.leaving(caller, from).await? else { return Ok(Way::Origin) };
             let (over, _) = self.resolve(caller, to.0, to.1).await?;
             if let Some(over) = &over {
+                if self.state.lock().lacks_room(over) {
+                    return Ok(Way::Origin);
+                }
                 self.load(caller, over).await?;
             }
             let take =
@@ -283,7 +289,7 @@ impl<S: Store> Inner<S> {
             state.unknown_names(to.0);
         }
         if let Some(over) = over.filter(|_| is_moved) {
-            state.forget_file(&over);
+            state.passed_removal(&over);
         }
     }
 

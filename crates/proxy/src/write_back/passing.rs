@@ -87,10 +87,12 @@ impl<S: Store> Inner<S> {
         files: &[Handle],
     ) -> Result<Passing<'_, S>, Status> {
         let mut turn = self.passing_turn();
-        self.pass_since(&mut turn, places, files, u64::MAX).await?.ok_or(Status::ServerFault)
+        let begun = self.pass_since(&mut turn, places, files, (u64::MAX, false)).await?;
+        begun.ok_or(Status::ServerFault)
     }
 
-    /// The same of names and of what has them.
+    /// The same of names that are taken away, and of what has them; bytes of that which wait for
+    /// room are not waited for.
     pub(super) async fn pass_found<const N: usize>(
         &self,
         caller: &Caller,
@@ -104,7 +106,9 @@ impl<S: Store> Inner<S> {
                 *found = self.resolve(caller, dir, name).await.ok().and_then(|(child, _)| child);
             }
             let files: Vec<_> = found.iter().copied().flatten().collect();
-            if let Some(passing) = self.pass_since(&mut turn, &places, &files, epoch).await? {
+            if let Some(passing) =
+                self.pass_since(&mut turn, &places, &files, (epoch, true)).await?
+            {
                 return Ok((passing, found));
             }
         }
@@ -116,7 +120,7 @@ impl<S: Store> Inner<S> {
         turn: &mut Turn<'_, S>,
         places: &[Place<'_>],
         files: &[Handle],
-        epoch: u64,
+        (epoch, makes_room): (u64, bool),
     ) -> Result<Option<Passing<'_, S>>, Status> {
         turn.wants(places, files);
         let names: Vec<_> = places.iter().map(|(dir, name)| named(dir, name)).collect();
@@ -131,7 +135,11 @@ impl<S: Store> Inner<S> {
             let is_as_here = |dir: &Handle| is_made(dir) && !state.changes(dir);
             let is_free = places.iter().all(|(dir, _)| is_as_here(dir))
                 && !things.iter().any(|thing| state.busy.contains(thing))
-                && !state.uses(&things);
+                && !things.iter().any(|thing| {
+                    let waits = |file: &Handle| makes_room && state.lacks_room(file);
+                    let waits = matches!(thing, Thing::File(file) if waits(file));
+                    state.order.uses(thing) && !waits
+                });
             if !turn.has_come(state, is_free) {
                 self.hurry(state);
                 return None;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use perf::units::Nanos;
 use proxy::write_back::{Event, Gone, Settled};
 use server::store::Store;
-use server::types::{SetAttr, Stability, Status};
+use server::types::{Caller, SetAttr, Stability, Status};
 
 use crate::conflicts::{Set, find, make, make_dir, read, test, write};
 use crate::origin::Requested;
@@ -329,4 +329,54 @@ fn the_mode_of_a_symbolic_link_is_the_origins_to_refuse() {
         assert_eq!(done, Err(Status::NotSupported));
         assert_eq!(set.settled().await, []);
     });
+}
+
+/// That is what makes room.
+#[test]
+fn a_file_that_a_full_origin_has_no_room_for_is_removed_replaced_or_cut() {
+    for call in ["REMOVE", "RENAME", "SETATTR"] {
+        test(async move |set| {
+            let proxy = &set.life.proxy;
+            set.settled().await;
+            make(proxy, &set.dir, "other").await;
+            set.settled().await;
+            set.stage.origin.refuse(|requested| match requested {
+                Requested::Write(..) => Some(Status::NoSpace),
+                _ => None,
+            });
+            for offset in [20, 1 << 20, 2 << 20] {
+                write(proxy, &set.file, offset, "no room").await;
+            }
+            set.stage.clock.sleep(Nanos::from_secs(300)).await;
+            assert_eq!(proxy.pending(), 3, "they wait");
+            // Who has changed nothing here before.
+            let other = Caller { gids: vec![5], ..root() };
+            let done = std::pin::pin!(async {
+                match call {
+                    "REMOVE" => proxy.remove(&other, &set.dir, b"file").await.result,
+                    "RENAME" => {
+                        let to = (&set.dir, &b"file"[..]);
+                        proxy.rename(&other, &set.dir, b"other", to.0, to.1).await.result
+                    }
+                    _ => {
+                        let size = SetAttr { size: Some(5), ..SetAttr::default() };
+                        proxy.set_attr(&other, &set.file, size, None).await.result
+                    }
+                }
+            });
+            let done = set.stage.clock.within(Nanos::from_secs(5), done).await;
+            assert_eq!(done, Ok(Ok(())), "{call}");
+            let limit = Some(Nanos::from_secs(5));
+            assert_eq!(proxy.drained(limit).await, 0, "{call}: nobody needs them");
+            match call {
+                "REMOVE" => assert_eq!(names(set.origin(), &set.there).await, ["other"]),
+                "RENAME" => assert_eq!(set.at("file").await, ""),
+                _ => assert_eq!(set.at("file").await, "begun"),
+            }
+            let events = set.stage.events.lock().clone();
+            let is_of_room =
+                |event: &Event| matches!(event, Event::Refused { status: Status::NoSpace, .. });
+            assert!(events.iter().all(is_of_room), "{events:?}");
+        });
+    }
 }

@@ -9,6 +9,7 @@ use super::Came;
 use crate::write_back::Inner;
 use crate::write_back::conflicts::Sent;
 use crate::write_back::events::Gone;
+use crate::write_back::order::Thing;
 use crate::write_back::record::{Change, Entry, Outcome};
 
 impl<S: Store> Inner<S> {
@@ -38,6 +39,9 @@ impl<S: Store> Inner<S> {
                 }
                 Err(Status::Stale | Status::BadHandle) => {
                     self.has_gone().await?;
+                    if self.is_removed_for_us(number, file).await? {
+                        return Ok(Came::dropping(*file));
+                    }
                     sent = Sent::unobserved(self.beside_gone(entry, number, file, &target).await?);
                 }
                 Err(status) => {
@@ -46,6 +50,13 @@ impl<S: Store> Inner<S> {
                 }
             }
         }
+    }
+
+    /// Whether a client of ours has removed a file at the origin; a REMOVE that is under way tells.
+    async fn is_removed_for_us(&self, number: u64, file: &Handle) -> Result<bool, Status> {
+        let thing = Thing::File(*file);
+        self.until(|state| (!state.busy.contains(&thing)).then(|| state.is_superfluous(number)))
+            .await
     }
 
     /// A WRITE has failed, and left the file so: a full disk may have taken a part of it, and

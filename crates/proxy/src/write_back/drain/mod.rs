@@ -16,6 +16,7 @@ use super::came::Came;
 use super::describe::describe;
 use super::events::Event;
 use super::record::{Change, Entry};
+use super::state::State;
 use super::touches::file;
 use super::{Inner, Mistake};
 
@@ -69,6 +70,9 @@ impl<S: Store> Inner<S> {
         loop {
             // What is refused is tried again alone.
             let joined = std::mem::take(&mut to_join);
+            if joined.is_empty() && self.state.lock().is_superfluous(number) {
+                return self.arrived(number, &joined, Came::default());
+            }
             if self.goes_aside(number)
                 && let Some(came) = self.set_aside(number, None).await
             {
@@ -93,7 +97,8 @@ impl<S: Store> Inner<S> {
             {
                 return self.arrived(number, &joined, came);
             }
-            self.clock.sleep(pause).await;
+            let dropped = |state: &mut State| state.is_superfluous(number).then_some(());
+            self.clock.within(pause, pin!(self.until(dropped))).await.ok();
             pause = (pause + pause).min(AGAIN_MAX);
         }
     }

@@ -2,6 +2,7 @@
 //! see meanwhile. Decisions only: its input is what has happened, its output what is to be done.
 
 pub(super) mod notes;
+mod room;
 mod shown;
 
 use std::collections::{HashMap, HashSet};
@@ -80,6 +81,8 @@ pub(crate) struct Op {
     trouble: Option<Status>,
     /// It goes to the origin with the one before it, which is under way.
     is_joined: bool,
+    /// Of bytes that are to be cut.
+    is_given_up: bool,
     /// Bytes that it takes of the log at most.
     cost: u64,
 }
@@ -88,8 +91,9 @@ impl Op {
     /// One that nobody waits for was found in a log.
     fn new(entry: Entry, done: Option<oneshot::Sender<()>>, bytes: usize, since: Instant) -> Self {
         let (is_in_doubt, cost) = (done.is_none(), cost(bytes));
-        let is_carried = is_in_doubt;
-        Self { entry, done, is_in_doubt, is_carried, since, trouble: None, is_joined: false, cost }
+        let (is_joined, is_given_up) = (false, false);
+        let (is_carried, trouble) = (is_in_doubt, None);
+        Self { entry, done, is_in_doubt, is_carried, since, trouble, is_joined, is_given_up, cost }
     }
 }
 
@@ -443,11 +447,6 @@ impl State {
     pub(crate) fn hold_up(&mut self, claim: &Claim) -> bool {
         let Self { turns, order, .. } = self;
         turns.hold_up(claim, |thing, how| order.is_stuck(thing, how))
-    }
-
-    /// Whether something that uses any of these is on its way.
-    pub(crate) fn uses(&self, things: &[Thing]) -> bool {
-        things.iter().any(|thing| self.order.uses(thing))
     }
 
     /// Whether a change of the file itself is on its way, not of names in it or bytes of it.
