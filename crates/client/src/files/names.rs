@@ -159,7 +159,10 @@ impl Files {
     }
 
     /// As [`Files::lookup`], of the server, whatever is known here: that has led to a stale handle.
-    async fn lookup_anew(
+    ///
+    /// # Errors
+    /// As the server says.
+    pub async fn lookup_anew(
         &self,
         who: &Credential,
         dir: FileHandle,
