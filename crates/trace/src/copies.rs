@@ -31,7 +31,7 @@ const SETS_BITS: u32 = 12;
 /// Places that are distinguished; what is captured at more of them has none.
 pub const PLACES_MAX: usize = 64;
 /// Packets in a row with one identification, from which on it distinguishes nothing.
-const ALIKE_MIN: u8 = 4;
+const ALIKE_MIN: u8 = 2;
 /// Pairs of hosts of which it is known where they are read.
 const HOSTS_MAX: usize = 4096;
 /// What of a connection another place shows while its own is silent for so long is read there.
@@ -62,6 +62,8 @@ pub(super) struct Copies {
     pub(super) count: u64,
     /// Where hosts are read that were captured at several places: at most [`HOSTS_MAX`] pairs.
     homes: HashMap<[u128; 2], u8, RandomState>,
+    /// All places where any connection was, as bits.
+    read: u64,
 }
 
 /// Where the packets of a connection were captured.
@@ -211,6 +213,7 @@ impl Copies {
         let home = nearer.into_iter().find(|place| both & (1 << place) != 0);
         let Some(home) = home else { return };
         sights.home = Some((home, now));
+        self.read |= 1 << home;
         if self.homes.len() < HOSTS_MAX && self.homes.insert(hosts(line), home) != Some(home) {
             // So far it was half of the round trip: data at one end, acknowledgements at the other.
             line.handshake = [None; 2];
@@ -221,12 +224,10 @@ impl Copies {
         }
     }
 
-    /// Where hosts were read that were captured at several places, in the order of places.
+    /// Where connections were read that were captured at several places, in the order of places.
     pub(super) fn homes(&self) -> BTreeSet<Place> {
-        self.homes
-            .values()
-            .filter_map(|home| self.places.get(usize::from(*home)).copied())
-            .collect()
+        let places = self.places.iter().enumerate();
+        places.filter(|(at, _)| self.read & (1 << at) != 0).map(|(_, place)| *place).collect()
     }
 }
 

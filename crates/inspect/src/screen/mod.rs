@@ -182,7 +182,9 @@ fn operations_table(totals: &Totals) -> String {
     rows.sort_by_key(|(operation, total)| (std::cmp::Reverse(total.calls), *operation));
     let heads = ["operation", "calls", "errors", "retr.", "data", "mean", "p50", "p99", "max"];
     let shown = rows.iter().take(ROWS_MAX);
-    let lines = shown.map(|(operation, total)| operation_line(&operation_cells(operation, total)));
+    let lines = shown.map(|(operation, total)| {
+        operation_line(&operation_cells(row_name(operation, &rows), total))
+    });
     let table = operation_line(&heads.map(str::to_owned)) + &lines.collect::<String>();
     let more = match rows.len() {
         ..=ROWS_MAX => String::new(),
@@ -190,6 +192,16 @@ fn operations_table(totals: &Totals) -> String {
     };
     let untimed = rows.iter().map(|(_, total)| total.untimed).sum();
     format!("\n{table}{more}{}", without_times(untimed, totals.replies()))
+}
+
+/// With its version, where another has an operation of that name.
+fn row_name(operation: &Operation, rows: &[(Operation, &OperationTotal)]) -> String {
+    let name = operation.to_string();
+    let is_alone = rows.iter().filter(|(other, _)| other.to_string() == name).count() < 2;
+    match operation.program.name().strip_prefix("NFS ") {
+        Some(version) if !is_alone => format!("{name} {version}"),
+        _ => name,
+    }
 }
 
 fn without_times(untimed: u64, replies: u64) -> String {
@@ -210,14 +222,14 @@ fn operation_line(cells: &[String; 9]) -> String {
     )
 }
 
-fn operation_cells(operation: &Operation, total: &OperationTotal) -> [String; 9] {
+fn operation_cells(name: String, total: &OperationTotal) -> [String; 9] {
     let [calls, errors, again] =
         [total.calls, total.errors, total.retransmissions].map(|count| count.to_string());
     let data = if total.bytes > 0 { bytes(total.bytes) } else { "-".to_owned() };
     let max = Nanos::from_nanos(total.latency_ns_max);
     let [mean, max] = [total.latency_mean(), max].map(|time| timed(total, time));
     let [p50, p99] = [0.5, 0.99].map(|share| known(total.latency_at(share)));
-    [operation.to_string(), calls, errors, again, data, mean, p50, p99, max]
+    [name, calls, errors, again, data, mean, p50, p99, max]
 }
 
 /// A time of an operation, if any of its calls has one.
@@ -473,6 +485,23 @@ mod tests {
         assert!(selected.starts_with(none) && selected.contains("pace  "), "{selected}");
         let all = lines_of(&null(), 0, Filter::default());
         assert!(all.contains("calls       1 in 0 ns; 1 client, 1 server, 1 connection\n"), "{all}");
+    }
+
+    #[test]
+    fn rows_of_one_name_have_their_version() {
+        let of_v2 = null().map(|mut packet| {
+            let is_call = packet[21] == 132;
+            packet[31] = 8;
+            packet[47] = if is_call { 2 } else { packet[47] };
+            packet
+        });
+        let rows = |packets: &[Vec<u8>]| -> Vec<String> {
+            let all = lines_of(packets, 0, Filter::default());
+            let rows = all.lines().filter(|line| line.starts_with("NULL"));
+            rows.map(|line| line.get(..16).unwrap_or_default().trim_end().to_owned()).collect()
+        };
+        assert_eq!(rows(&null()), ["NULL"]);
+        assert_eq!(rows(&[null(), of_v2].concat()), ["NULL v2", "NULL v3"]);
     }
 
     #[test]

@@ -7,10 +7,13 @@
 use super::evidence::{is_delayed, share};
 use super::rules::LONG_NS;
 use super::{Doubt, Evidence, Suspect};
+use crate::pair::BIN_NS;
 use crate::work::Work;
 
 /// No way takes as long: 1 s.
 const PATIENCE_NS: u64 = 1_000_000_000;
+/// Bytes of a message, from which on it may wait for a link's rate (threshold ours).
+const BULK_BYTES: u64 = 1024;
 /// Messages that came in one packet each pass in less of that time (threshold ours).
 const SPREAD: f64 = 0.05;
 
@@ -23,7 +26,7 @@ pub(super) fn doubt(evidence: &Evidence, suspect: Suspect) -> Option<Doubt> {
     let end = usize::from(suspect != Suspect::IdleClient);
     let acks = [evidence.client_ack_ns, evidence.server_ack_ns][end];
     match acks {
-        None if end == 0 && took_ns < PATIENCE_NS => Some(Doubt::NoAcks),
+        None if end == 0 && is_udp(evidence) && took_ns < PATIENCE_NS => Some(Doubt::NoAcks),
         // What an idle client acknowledges late shows no way either.
         Some(acks) if is_queue(acks, took_ns) && (end == 0 || !is_delayed(acks)) => {
             Some(Doubt::LateAcks(end))
@@ -31,6 +34,11 @@ pub(super) fn doubt(evidence: &Evidence, suspect: Suspect) -> Option<Doubt> {
         _ if may_be_full(evidence, end, took_ns) => Some(Doubt::Steady(end)),
         _ => None,
     }
+}
+
+/// Most calls are datagrams, which no kernel acknowledges.
+fn is_udp(evidence: &Evidence) -> bool {
+    evidence.udp.calls * 2 > evidence.replies()
 }
 
 /// What the end is blamed for, each time.
@@ -60,13 +68,18 @@ fn may_be_full(evidence: &Evidence, end: usize, took_ns: u64) -> bool {
     let side = &evidence.sides[end];
     let spread_ns = side.stretch_ns / evidence.replies().max(1);
     let is_most = side.bytes >= evidence.sides[1 - end].bytes;
-    is_most && side.is_steady() && took_ns >= LONG_NS && share(spread_ns, took_ns) < SPREAD
+    let is_bulk = side.bytes >= BULK_BYTES * evidence.replies();
+    // Bins without data are in none of its numbers.
+    let is_always = side.bins * BIN_NS * 10 >= evidence.waited.all() * 9;
+    let is_rate = is_most && is_bulk && is_always;
+    is_rate && side.is_steady() && took_ns >= LONG_NS && share(spread_ns, took_ns) < SPREAD
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::{Certainty, SideNumbers, WorkNumbers, judge};
     use super::*;
+    use crate::pair::Repeats;
 
     const US: u64 = 1_000;
     const MS: u64 = 1_000_000;
@@ -93,9 +106,11 @@ mod tests {
 
     #[test]
     fn a_client_that_acknowledges_late_or_never_may_not_be_idle() {
-        let idle = |client_ack_ns, think_ns| {
+        let idle = |client_ack_ns: Option<(u64, u64)>, think_ns| {
+            let calls_over_udp = if client_ack_ns.is_none() { 1_000 } else { 0 };
+            let udp = Repeats { calls: calls_over_udp, ..Repeats::default() };
             let of = calls(Work::Read, 100 * US, think_ns);
-            judged(&Evidence { client_ack_ns, ..of })
+            judged(&Evidence { client_ack_ns, udp, ..of })
         };
         let is = |certainty, doubts: &[Doubt]| (Suspect::IdleClient, certainty, doubts.to_vec());
         let late = is(Certainty::Likely, &[Doubt::LateAcks(0)]);
@@ -125,7 +140,7 @@ mod tests {
     fn replies_at_one_rate_may_be_a_links_unless_their_packets_show_how_they_came() {
         let reads = |p50: f64, stretch_ns: u64| {
             let mut evidence = calls(Work::Read, 10 * MS, 50 * US);
-            let (bins, bytes) = (100, 1_000 << 12);
+            let (bins, bytes) = (200, 1_000 << 12);
             let (bytes_per_s_p50, bytes_per_s_p95) = (p50, 12e6);
             let rates = SideNumbers { bytes_per_s_p50, bytes_per_s_p95, ..SideNumbers::default() };
             evidence.sides[1] = SideNumbers { bins, bytes, stretch_ns, ..rates };

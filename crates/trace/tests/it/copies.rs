@@ -5,6 +5,7 @@ use trace::verdict::{Evidence, Suspect, judge};
 
 use crate::frames::{Found, Rpc, analyze, analyze_all, ipv4, pcap_at, tcp, udp};
 use crate::network::{At, Network};
+use crate::scopes::moved;
 
 type Packets = Vec<(u64, Vec<u8>)>;
 
@@ -115,6 +116,22 @@ fn what_packets_take_between_two_ends_is_the_networks_and_the_rest_the_servers()
         assert_eq!(suspect, Some(Suspect::SlowStableWrite));
         assert!(least < MS && mean < MS, "{least} {mean}");
     }
+}
+
+#[test]
+fn all_places_are_named_where_connections_of_the_same_hosts_were_read() {
+    let [client, server] = both(GOOD);
+    let again = |packets: &Packets| -> Packets {
+        let other = |packet: &Vec<u8>| moved(packet.clone(), [1, 2], [901, 2049]);
+        packets.iter().map(|(at, packet)| (at + 10_000 * MS, other(packet))).collect()
+    };
+    let (later, at_server) = (again(&client), in_order([server.clone(), again(&server)].concat()));
+    let homes = |files: Vec<&Packets>| {
+        let found = analyze_all(files.into_iter().map(|packets| pcap_at(packets)));
+        found.analyzer.copies().1.into_iter().map(|place| place.file).collect::<Vec<u16>>()
+    };
+    assert_eq!(homes(vec![&client, &at_server, &later]), [0, 2]);
+    assert_eq!(homes(vec![&client, &at_server]), [0]);
 }
 
 #[test]

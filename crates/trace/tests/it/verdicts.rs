@@ -112,6 +112,9 @@ fn joined(is_had: bool) -> Vec<(u64, Vec<u8>)> {
         packets.push((now + 3 * MS + MS / 5, ipv4(6, false, &segment)));
         sent[1] += u32::try_from(reply.len()).unwrap();
     }
+    for ((_, packet), id) in packets.iter_mut().zip(1_u16..) {
+        packet[4..6].copy_from_slice(&id.to_be_bytes());
+    }
     packets
 }
 
