@@ -469,8 +469,8 @@ impl<S: Store> Inner<S> {
         self.callers.lock().get(caller) == Some(&true)
     }
 
-    /// The same by what the origin has made anew for him. What is new is his who has made it; in a set-group-ID directory its group is the
-    /// directory's, and says nothing.
+    /// Learns that by what the origin has made anew for him. It is his who has made it; in a
+    /// set-group-ID directory its group is the directory's, and says nothing.
     pub(super) fn learn(&self, caller: &Caller, made: &Attr, dir: Option<&Attr>) {
         /// Callers that are remembered; one more begins anew.
         const CALLERS_MAX: usize = 4096;
