@@ -101,7 +101,7 @@ fn with_metrics() -> (Served, String) {
 #[test]
 fn a_server_that_goes_away_between_two_samples_is_named() {
     let (served, metrics) = with_metrics();
-    let stat = Program::start(&mut nfskit(["stat", "--metrics", &metrics, "50ms"]));
+    let stat = Program::start(&mut nfskit(["stat", "--metrics", &metrics, "100ms"]));
     stat.wait_for(|out| out.contains("nfskit serve").then_some(()));
     served.stop();
     let name = format!("passed over http://{metrics}/metrics");

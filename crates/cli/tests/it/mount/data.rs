@@ -134,7 +134,7 @@ fn a_full_server_is_reported_at_the_write_the_sync_or_the_close() {
         let file = File::open(mounted.path("file")).unwrap();
         file.sync_all().unwrap();
         drop(file);
-        mounted.stop();
+        mounted.stop_saying("which programs got as errors; all else is written\n");
         served.stop();
     }
 }

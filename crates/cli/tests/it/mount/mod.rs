@@ -63,11 +63,16 @@ impl Mounted {
 
     /// Ends it as a user does, and it has nothing to complain about.
     pub(crate) fn stop(self) {
+        self.stop_saying("unmounted; everything is written\n");
+    }
+
+    /// The same, and this is the last that it says.
+    pub(crate) fn stop_saying(self, last: &str) {
         self.program().signal(rustix::process::Signal::TERM);
         let at = self.at.path().to_owned();
         let finished = self.finish();
         assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{finished:?}");
-        assert!(finished.stdout.ends_with("unmounted; everything is written\n"), "{finished:?}");
+        assert!(finished.stdout.ends_with(last), "{finished:?}");
         assert!(!is_mounted(&at));
     }
 }
