@@ -306,7 +306,7 @@ fn what_was_changed_longest_ago_is_cleaned_first_whatever_its_folder() {
         let file = fs::File::open(path).unwrap();
         all_bytes += file.metadata().unwrap().blocks() * 512;
         let day = Duration::from_secs(86_400);
-        file.set_modified(SystemTime::now() - day * age).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH + day * (20_000 - age)).unwrap();
     }
     let removed = carry_out(base.path(), &found.folder, &[Order::Clean(all_bytes / 2)]).unwrap();
     assert_eq!(removed.files, 20);
