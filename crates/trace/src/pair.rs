@@ -150,7 +150,7 @@ impl Between {
         of.sum_ns += i128::from(ns);
     }
 
-    /// There and back, at least and on average.
+    /// The round trip between both places, at least and on average.
     pub(super) fn round_trip_ns(&self) -> Option<(u64, u64)> {
         let Self([client, server]) = self;
         let mean = |of: &Differences| of.sum_ns.checked_div(of.count.into());

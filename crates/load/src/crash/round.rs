@@ -13,8 +13,8 @@ pub struct Round {
     pub load: Nanos,
     /// From the end of the kill to the first answer.
     pub outage: Nanos,
-    /// A connection from before the kill had an answer after the restart: the server was stopped and
-    /// not killed, or it was one behind a proxy.
+    /// A connection from before the kill had an answer after the restart: the server was stopped
+    /// and not killed, or it was one behind a proxy.
     pub went_on: bool,
     /// From there until the server behind it was seen to have everything, if there is one.
     pub behind: Option<Nanos>,

@@ -324,7 +324,8 @@ impl<S: Store> Inner<S> {
                 return Some(Step::Origin);
             }
             let node = state.nodes.find(dir).filter(|node| node.attr.links > 0);
-            // While nothing comes to the origin, it is a guess; what others may it says in any case.
+            // While nothing comes to the origin, it is a guess; what others may, it says in any
+            // case.
             let is_certain = |node: &&Node| state.is_stuck() || wanted.is_given(&node.modes);
             let Some(node) = node.filter(is_certain) else {
                 return Some(Step::Origin);

@@ -105,8 +105,8 @@ pub struct Evidence {
     /// How soon the server's kernel acknowledged: at least, and at the median; and the client's.
     pub server_ack_ns: Option<(u64, u64)>,
     pub client_ack_ns: Option<(u64, u64)>,
-    /// What packets took between two places where they were captured, there and back: at least, and
-    /// on average.
+    /// The round trip of packets between two places where they were captured: at least, and on
+    /// average.
     pub between_ns: Option<(u64, u64)>,
     /// The fastest reply to a call that waited for nothing.
     pub light_ns: Option<u64>,

@@ -85,8 +85,8 @@ fn where_too_much_was_cut_off_nothing_is_reported_and_where_little_was_it_is() {
     assert_eq!(much, nothing);
 }
 
-/// WRITEs of 32 KiB in one packet each, as a card cuts them: of 50 one is sent again 3 ms later, and
-/// the server has had it before or not.
+/// WRITEs of 32 KiB in one packet each, as a card cuts them: of 50 one is retransmitted 3 ms later,
+/// and the server has had it before or not.
 fn joined(is_had: bool) -> Vec<(u64, Vec<u8>)> {
     let (mut packets, mut sent) = (Vec::new(), [1_u32, 1]);
     for xid in 1..=400_u32 {
