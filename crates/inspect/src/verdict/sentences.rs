@@ -405,8 +405,8 @@ fn calls(evidence: &Evidence, work: Work, numbers: &WorkNumbers) -> String {
 fn round_trip(evidence: &Evidence) -> String {
     if let (Some((least, mean)), None) = (evidence.between_ns, evidence.relay_ns) {
         return format!(
-            "between the two places where it was captured packets took {} there and back on \
-             average, {} at least",
+            "the round trip between the two places where it was captured took {} on average, {} at \
+             least",
             ns(mean),
             ns(least)
         );
