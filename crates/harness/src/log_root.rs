@@ -20,6 +20,7 @@ use perf::words::counted;
 use proxy::Remote;
 use server::small_file;
 use server::store::Store;
+use wire::show::Hex;
 
 use crate::exit::Failure;
 use crate::write_back::{beside, read_beside};
@@ -37,8 +38,7 @@ pub(crate) struct Root {
 impl Root {
     pub(crate) fn of(remote: &Remote) -> Self {
         let (fsid, fileid) = remote.root_identity();
-        let handle = remote.root().as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-        Self { fsid, fileid, handle }
+        Self { fsid, fileid, handle: Hex(remote.root().as_bytes()).to_string() }
     }
 
     fn text(&self) -> String {

@@ -75,12 +75,16 @@ pub(super) fn table(args: &CrashTest, shown: &Shown) -> String {
     text + &losses(shown)
 }
 
+/// Kills that connections have survived.
+fn survived(shown: &Shown) -> u64 {
+    sum(shown, |round| round.went_on.into())
+}
+
 /// A server that was not killed has lost nothing, which shows nothing.
 fn went_on(shown: &Shown) -> String {
-    let rounds = shown.rounds.iter().filter(|round| round.went_on).count();
-    match rounds {
+    match survived(shown) {
         0 => String::new(),
-        _ => format!(
+        rounds => format!(
             "connections of {rounds} of the {} kills went on after the restart: the server was \
              stopped, or its network cut, and it was not killed; unless this is a proxy, and what \
              was killed is behind it\n",
@@ -153,8 +157,7 @@ pub(super) fn record(args: &CrashTest, shown: &Shown) -> Record {
     if let Some(longest) = shown.rounds.iter().filter_map(|round| round.behind).max() {
         record.metric("behind_s_max", longest.as_secs_f64(), "s");
     }
-    let went_on = shown.rounds.iter().filter(|round| round.went_on).count();
-    record.metric("kills_survived_by_connections", went_on as f64, "");
+    record.metric("kills_survived_by_connections", survived(shown) as f64, "");
     let retransmitted = args.retransmit.then(|| retransmissions(shown));
     for (name, count, unit) in counts(shown).into_iter().chain(retransmitted.into_iter().flatten())
     {

@@ -15,13 +15,12 @@ use std::collections::BTreeMap;
 use perf::model::closed::network::{Center, Class, Kind, Network};
 use perf::model::trace::{Transaction, Work};
 use perf::stats::{Estimate, Interval, Sample};
+use trace::verdict::BULK_BYTES;
 
 use super::changes::{Change, What};
 
 /// Cycles below which nothing is stated.
 const CYCLES_MIN: usize = 16;
-/// Bytes of a call, from which on it may wait for a link's rate (threshold ours).
-const BULK_BYTES: f64 = 1024.0;
 
 /// What is known of the network round trip; us.
 #[derive(Clone, Copy, Debug, Default)]
@@ -131,7 +130,7 @@ impl Cycle {
             cycle_us: of(&|call, next_us| next_us - call.sent_us)?,
             client_us: of(&|call, next_us| next_us - call.answered_us)?,
             way_us: way.within(response_us.value),
-            may_be_full: way.may_be_full && bytes.value >= BULK_BYTES,
+            may_be_full: way.may_be_full && bytes.value >= BULK_BYTES as f64,
             response_us,
         })
     }

@@ -46,14 +46,12 @@ impl Worker {
         let Some(mut tree) = self.tree.take() else { return Ok((part, Vec::new())) };
         tree.settle();
         let mut look = Look { session, part, lost: Vec::new() };
-        match refused(found(session, parent, &name).await)? {
-            Ok(Some(top)) => look.tree(&mut tree, top).await?,
+        match look.unless_refused(&name, found(session, parent, &name).await)? {
+            Some(Some(top)) => look.tree(&mut tree, top).await?,
             unseen => {
-                let what = match unseen {
-                    Err(refusal) => format!("{name}: {refusal}"),
-                    Ok(_) => format!("{name} is gone, with all that is in it"),
-                };
-                look.lose(Kind::Names, what);
+                if unseen.is_some() {
+                    look.lose(Kind::Names, format!("{name} is gone, with all that is in it"));
+                }
                 look.nameless(&tree, &name, &BTreeMap::new()).await?;
             }
         }
@@ -114,6 +112,14 @@ impl Look<'_> {
         self.lost.push(Lost { kind, what, bytes: 0 });
     }
 
+    /// An answer about names; none, and a loss, where it is refused.
+    fn unless_refused<T>(&mut self, path: &str, answered: Outcome<T>) -> Outcome<Option<T>> {
+        refused(answered).map(|answered| {
+            let lose = |refusal| self.lose(Kind::Names, format!("{path}: {refusal}"));
+            answered.map_err(lose).ok()
+        })
+    }
+
     async fn tree(&mut self, tree: &mut Tree, top: Found) -> Outcome<()> {
         let mut listings = BTreeMap::new();
         let mut objects = BTreeMap::from([(ROOT, top)]);
@@ -128,13 +134,8 @@ impl Look<'_> {
                 continue;
             };
             let Some(Found { handle, path, .. }) = objects.get(&dir).cloned() else { continue };
-            let entries = match refused(self.list(handle, &path).await)? {
-                Ok(entries) => entries,
-                Err(refusal) => {
-                    self.lose(Kind::Names, format!("{path}: {refusal}"));
-                    continue;
-                }
-            };
+            let listed = self.list(handle, &path).await;
+            let Some(entries) = self.unless_refused(&path, listed)? else { continue };
             let listing: BTreeMap<String, Fattr3> =
                 entries.iter().map(|(name, found)| (name.clone(), found.attributes)).collect();
             let (lost, present) = tree.compare(dir, &listing);
@@ -228,10 +229,9 @@ impl Look<'_> {
                 continue;
             }
             let path = format!("{}/{key}", parent.path);
-            let Some(at) = self.found(parent.handle, &key.text(), path).await? else {
-                continue;
-            };
-            objects.insert(number, at);
+            let found = found(self.session, parent.handle, &key.text()).await;
+            let Some(Some(at)) = self.unless_refused(&path, found)? else { continue };
+            objects.insert(number, Found { path, ..at });
             let is_dir = matches!(tree.object(number).map(|object| &object.body), Some(Body::Dir));
             if is_dir && !listings.contains_key(&number) {
                 dirs.push(number);
@@ -251,24 +251,17 @@ impl Look<'_> {
             for entry in page.entries.into_iter().filter(|entry| !is_dot(&entry.name)) {
                 let name = String::from_utf8_lossy(&entry.name).into_owned();
                 let path = format!("{path}/{name}");
-                if let Some(at) = self.found(dir, &name, path).await? {
-                    entries.insert(name, at);
+                let found = found(self.session, dir, &name).await;
+                match self.unless_refused(&path, found)? {
+                    Some(Some(at)) => drop(entries.insert(name, Found { path, ..at })),
+                    Some(None) => self.lose(Kind::Names, format!("{path} is listed, not found")),
+                    None => {}
                 }
             }
             if is_last {
                 return Ok(entries);
             }
         }
-    }
-
-    /// What a name leads to that must be there, as `path`.
-    async fn found(&mut self, dir: FileHandle, name: &str, path: String) -> Outcome<Option<Found>> {
-        match refused(found(self.session, dir, name).await)? {
-            Ok(Some(at)) => return Ok(Some(Found { path, ..at })),
-            Ok(None) => self.lose(Kind::Names, format!("{path} is listed, not found")),
-            Err(refusal) => self.lose(Kind::Names, format!("{path}: {refusal}")),
-        }
-        Ok(None)
     }
 
     async fn object(&mut self, tree: &mut Tree, number: Number, found: &Found) -> Outcome<()> {
@@ -291,11 +284,14 @@ impl Look<'_> {
         }
         match &mut object.body {
             Body::Dir => {}
-            Body::Symlink(target) => match refused(self.session.readlink(*handle).await)? {
-                Ok((seen, _)) if seen == target.as_bytes() => {}
-                Ok(_) => self.lose(Kind::Names, format!("{path} does not lead to {target}")),
-                Err(refusal) => self.lose(Kind::Names, format!("{path}: {refusal}")),
-            },
+            Body::Symlink(target) => {
+                let read = self.session.readlink(*handle).await;
+                if let Some((seen, _)) = self.unless_refused(path, read)?
+                    && seen != target.as_bytes()
+                {
+                    self.lose(Kind::Names, format!("{path} does not lead to {target}"));
+                }
+            }
             Body::File(content) => {
                 self.part.files += 1;
                 let lost = content.found(attributes.size);

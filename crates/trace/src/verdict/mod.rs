@@ -17,6 +17,7 @@ pub use self::evidence::{Evidence, Gaps, SideNumbers, WorkNumbers};
 pub use self::rules::{
     CALLS_MIN, SHARE_MIN, hangs, is_cut_too_much, judge, nominal_rate, unknown_share,
 };
+pub use self::ways::BULK_BYTES;
 
 perf::named! {
     /// What is found guilty.

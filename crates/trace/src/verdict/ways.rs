@@ -13,7 +13,7 @@ use crate::work::Work;
 /// No way takes as long: 1 s.
 const PATIENCE_NS: u64 = 1_000_000_000;
 /// Bytes of a message, from which on it may wait for a link's rate (threshold ours).
-const BULK_BYTES: u64 = 1024;
+pub const BULK_BYTES: u64 = 1024;
 /// Messages that came in one packet each pass in less of that time (threshold ours).
 const SPREAD: f64 = 0.05;
 
