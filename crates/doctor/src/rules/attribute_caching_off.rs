@@ -20,12 +20,12 @@ pub(super) static RULE: Rule = Rule {
     ],
     source: "nfs(5); e2b-dev/infra pull request 2871 (actimeo=1,lookupcache=positive in their \
              place)",
-    explanation: "With `noac`, `actimeo=0` or `lookupcache=none` every look at a file's attributes \
-                  or name is a round trip, and `noac` makes every write(2) synchronous besides. \
-                  The shares are those of GETATTR, LOOKUP and ACCESS.",
-    remedy: "Without these options; where other clients change files, `actimeo=1` and \
+    explanation: "With `noac`, `actimeo=0` or `lookupcache=none`, every check of a file's \
+                  attributes or name costs a network round trip. `noac` also makes every write(2) \
+                  synchronous. The shares are those of GETATTR, LOOKUP and ACCESS.",
+    remedy: "Mount without these options; where other clients change files, with `actimeo=1` and \
              `lookupcache=positive`.",
-    gain: "By the share of the time: half to nine tenths of it go away, since some looks are sent \
+    gain: "By the share of the time: half to nine tenths of it go away, since some checks are sent \
            with any caching (both are guesses).",
     explained_by: &[],
     judge,

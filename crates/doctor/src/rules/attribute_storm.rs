@@ -16,11 +16,12 @@ pub(super) static RULE: Rule = Rule {
     ],
     source: "Azure NetApp Files, performance-linux-mount-options (`nocto` spared 65 to 70 % of \
              GETATTR and ACCESS, `actimeo` another 20 to 25 %); Sun 1990, section 5.5",
-    explanation: "GETATTR, LOOKUP and ACCESS ask about files. A workload of many small files, or a \
-                  program that looks at a tree again and again, is bound by the round trip.",
-    remedy: "`actimeo=` longer than 60; `nocto` for data that nobody else changes; fewer looks in \
+    explanation: "GETATTR, LOOKUP and ACCESS read the attributes and names of files. A workload of \
+                  many small files, or a program that scans a tree again and again, is bound by \
+                  the network round trip.",
+    remedy: "`actimeo=` longer than 60; `nocto` for data that nobody else changes; fewer checks by \
              the program; delegations of version 4.",
-    gain: "By the share of the time: 20 to 70 % of it go away, which is what was measured there.",
+    gain: "By the share of the time: 20 to 70 % of it go away, as the source measured.",
     explained_by: &["attribute-caching-off"],
     judge,
 };

@@ -14,9 +14,9 @@ pub(super) static RULE: Rule = Rule {
     ],
     source: "proc(5), loadavg (tasks that run, and those that wait uninterruptibly); the \
              thresholds are guesses",
-    explanation: "The load average counts tasks that wait uninterruptibly (state D), as they do \
-                  for disks and hard mounts. A load far above the processors that are busy is \
-                  theirs: each waits for something that does not come.",
+    explanation: "The load average also counts tasks in uninterruptible sleep (state D), as they \
+                  wait for disks and hard mounts. A load far above the number of busy processors \
+                  comes from such tasks: each waits for something that does not come.",
     remedy: "`ps -eo state,wchan:30,comm | grep ^D` shows what they wait for.",
     gain: "Cannot be predicted: what they wait for is not counted.",
     explained_by: &["latency-bound", "low-memory", "no-replies", "server-disks", "slow-server"],

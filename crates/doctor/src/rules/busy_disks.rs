@@ -16,10 +16,10 @@ pub(super) static RULE: Rule = Rule {
         Threshold { name: "skew", default: 2.0, of: "times the mean of the disks in use" },
     ],
     source: "Sun 1990, section 5.3 (spread the load over disks); the thresholds are ours",
-    explanation: "A disk that is always busy serves no more, and each request waits for those \
-                  before it. Where others are idle, the load is spread badly.",
+    explanation: "A disk that is always busy cannot serve more, and each request waits for those \
+                  before it. Where other disks are idle, the load is badly spread.",
     remedy: "Spread the data over the disks, or put a log or a cache on faster ones.",
-    gain: "As much as an even load would give, where it is uneven; else it cannot be predicted.",
+    gain: "Where the load is uneven, that of an even load; otherwise it cannot be predicted.",
     explained_by: &[],
     judge,
 };

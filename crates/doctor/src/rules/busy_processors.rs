@@ -15,9 +15,9 @@ pub(super) static RULE: Rule = Rule {
     ],
     source: "the thresholds are ours",
     explanation: "Where a host has no idle processor, replies wait for one, and the client's times \
-                  include that wait. Stolen time was promised to this guest and given to \
-                  another.",
-    remedy: "Find who uses them (`top`); for stolen time another host for the guest.",
+                  include that wait. The hypervisor gave stolen time, which was due to this guest, \
+                  to another guest.",
+    remedy: "Find what uses them (`top`); for stolen time, move the guest to another host.",
     gain: "Cannot be predicted: how long replies waited for a processor is not counted.",
     explained_by: &[],
     judge,

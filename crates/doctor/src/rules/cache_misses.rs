@@ -14,9 +14,10 @@ pub(super) static RULE: Rule = Rule {
         Threshold { name: "share", default: 0.5, of: "share of them that no READ had to fetch" },
     ],
     source: "nfsiostat(8) (bytes that were read, less those that READ fetched)",
-    explanation: "Bytes that programs read come from the page cache, or over the network. Few from \
-                  the cache are usual for data that are read once; for data that are read again \
-                  the memory is too small, or other clients change them.",
+    explanation: "Bytes that programs read come from the page cache or over the network. For data \
+                  that are read once, it is usual that few come from the cache. For data that are \
+                  read again, it means that the memory is too small, or that other clients change \
+                  them.",
     remedy: "More memory, or a cache on a local disk (`fsc` with cachefilesd).",
     gain: "Cannot be predicted: whether the same bytes are read again is not counted.",
     explained_by: &[],

@@ -13,9 +13,9 @@ pub(super) static RULE: Rule = Rule {
     needs: &["a pcap or pcapng file"],
     thresholds: &[],
     source: "docs/trace.md, which has the rules of the verdict with their sources",
-    explanation: "The time from the first call of a capture to its last reply is shared out to \
-                  what was waited for; what takes the largest share is the verdict. Its layer is \
-                  that of the verdict.",
+    explanation: "The time from the first call of a capture to its last reply is divided among \
+                  what the client waited for. The largest share is the verdict, which also decides \
+                  the layer.",
     remedy: "As the verdict says.",
     gain: "Cannot be predicted here: `nfskit trace FILE --explain` fits a model.",
     explained_by: &[],

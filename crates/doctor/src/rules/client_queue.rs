@@ -18,9 +18,8 @@ pub(super) static RULE: Rule = Rule {
     ],
     source: "nfsiostat(8), net/sunrpc/stats.c (queue, RTT and execute of each operation); the \
              thresholds are ours",
-    explanation: "A call that is made waits for a slot, for the socket, or behind a burst of \
-                  WRITEs before it is sent. The server does not see this time, and cannot be \
-                  blamed for it.",
+    explanation: "Before a call is sent, it waits for a slot, for the socket, or behind a burst of \
+                  WRITEs. The server does not see this time and cannot be blamed for it.",
     remedy: "More connections (`nconnect=8`), more slots (`sunrpc.tcp_max_slot_table_entries`, for \
              version 4.1 `nfs.max_session_slots`), a larger send buffer (`net.ipv4.tcp_wmem`), or \
              smaller bursts (`vm.dirty_bytes`).",

@@ -16,11 +16,11 @@ pub(super) static RULE: Rule = Rule {
         of: "connections made anew in an hour",
     }],
     source: "mountstats(8) (`connect_count` of `xprt:`); the threshold is ours",
-    explanation: "A connection that breaks takes every call that was outstanding with it; they are \
-                  retransmitted over the next. A server that restarts, a firewall that forgets \
-                  idle connections, or two clients with the same name (version 4) do that.",
-    remedy: "`dmesg` for \"not responding\"; keepalive below the firewall's limit; a \
-             `nfs4_unique_id` for each client.",
+    explanation: "When a connection breaks, every call that was outstanding on it is lost and is \
+                  retransmitted over the next one. Causes are a server that restarts, a firewall \
+                  that forgets idle connections, or two clients with the same name (version 4).",
+    remedy: "Look in `dmesg` for \"not responding\"; set keepalive below the firewall's limit; \
+             give each client its own `nfs4_unique_id`.",
     gain: "Cannot be predicted: what a break costs is not in the times of calls that succeed.",
     explained_by: &["tcp-loss"],
     judge,

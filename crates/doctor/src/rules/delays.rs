@@ -13,11 +13,12 @@ pub(super) static RULE: Rule = Rule {
     needs: &["/proc/self/mountstats"],
     thresholds: &[Threshold { name: "share", default: 0.001, of: "delays for each call" }],
     source: "Linux, include/linux/nfs_iostat.h (`NFSIOS_DELAY`); the threshold is ours",
-    explanation: "JUKEBOX (version 3) and DELAY (version 4) ask to repeat a call later: a \
-                  delegation is recalled, a file comes from tape, a snapshot is taken. The client \
-                  waits from 0.1 s, doubling.",
-    remedy: "On the server: delegations that clients fight for, and file systems that are slow to \
-             open.",
+    explanation: "With JUKEBOX (version 3) and DELAY (version 4) the server tells the client to \
+                  repeat a call later: a delegation is recalled, a file comes from tape, a \
+                  snapshot is taken. The client waits 0.1 s at first and doubles the wait each \
+                  time.",
+    remedy: "Look on the server for delegations that clients contend for, and for file systems \
+             that are slow to open.",
     gain: "Cannot be predicted: how long a delay takes is not counted.",
     explained_by: &[],
     judge,

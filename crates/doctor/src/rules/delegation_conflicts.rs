@@ -15,11 +15,11 @@ pub(super) static RULE: Rule = Rule {
     ],
     source: "RFC 7530, section 10.4 (a delegation is recalled when another client wants the file); \
              fs/nfsd/stats.c (`wdeleg_getattr`, Linux 6.6); the thresholds are guesses",
-    explanation: "Who opens a file of which another client has a delegation waits until that is \
-                  given back, and so does a GETATTR of a file that another writes. Many of them \
-                  are files that several clients share.",
-    remedy: "Let clients not share what they write; else no delegations (`fs.leases-enable = 0` \
-             on the server), and compare.",
+    explanation: "An OPEN of a file for which another client has a delegation waits until the \
+                  delegation is returned. So does a GETATTR of a file that another client writes. \
+                  Many such waits mean that several clients share files.",
+    remedy: "Do not share files that clients write; otherwise try without delegations \
+             (`fs.leases-enable = 0` on the server), and compare.",
     gain: "Cannot be predicted: how long a recall takes is not counted.",
     explained_by: &[],
     judge,

@@ -16,12 +16,12 @@ pub(super) static RULE: Rule = Rule {
     ],
     source: "Azure NetApp Files, performance-linux-filesystem-cache (`vm.dirty_bytes` of 30 MiB in \
              tests with SAS, background a fifth)",
-    explanation: "Linux keeps back what programs write, up to a share of the memory, and then \
-                  writes out all at once: WRITEs queue for seconds, and reads behind them. A limit \
-                  of what the server takes in a second keeps bursts short.",
+    explanation: "Linux holds dirty pages up to a share of the memory and then writes them all at \
+                  once. WRITEs queue for seconds, and READs behind them. A limit equal to what the \
+                  server takes in a second keeps bursts short.",
     remedy: "`sysctl -w vm.dirty_bytes=N vm.dirty_background_bytes=N/5`, with N the bytes that the \
              server takes in a second.",
-    gain: "The rate of writing stays; what falls is the time of a WRITE, to that of N bytes.",
+    gain: "The rate of writing stays; the time of a WRITE falls to that of N bytes.",
     explained_by: &["full-path"],
     judge,
 };

@@ -6,8 +6,8 @@ use super::{ALL, About, Rule};
 
 const HEAD: &str = "# Rules of nfskit doctor
 
-Made from the rules themselves (`crates/doctor/src/rules/`), and held to them by a test. How they
-work together is in [doctor](doctor.md). A threshold is set with `--set RULE.NAME=NUMBER`.
+This document is generated from the rules (`crates/doctor/src/rules/`); a test compares the two.
+[Doctor](doctor.md) describes how rules work together. `--set RULE.NAME=NUMBER` sets a threshold.
 
 ";
 

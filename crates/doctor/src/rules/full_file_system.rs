@@ -13,8 +13,8 @@ pub(super) static RULE: Rule = Rule {
         Threshold { name: "full", default: 0.99, of: "likewise: writes fail, or will soon" },
     ],
     source: "Sun 1990, section 5.3 (an allocator that looks for room is slow from 90 % on)",
-    explanation: "The last blocks of a file system are far apart, and looking for them takes time; \
-                  where there are none, writes fail with ENOSPC.",
+    explanation: "The last free blocks of a file system are far apart, and finding them takes \
+                  time. Where there are none, writes fail with ENOSPC.",
     remedy: "Make room, or a larger file system.",
     gain: "Cannot be predicted: it depends on how the free blocks lie.",
     explained_by: &[],

@@ -22,13 +22,14 @@ pub(super) static RULE: Rule = Rule {
     ],
     source: "Jacobson 1988 and RFC 8289 (a queue that stands: the delay above its minimum); the \
              thresholds are ours",
-    explanation: "TCP's round trip is far above its own minimum while bytes flow: they wait in \
-                  front of the slowest link, whose rate is used up. Calls queue behind them, in \
-                  the network and, when the socket is full, in the client. Its rate does not have \
-                  to be that of an interface here: a switch, a VPN, a cloud's limit for a host.",
-    remedy: "A faster link, or a higher limit of the cloud; until then fewer bytes: caches, \
-             larger files once instead of often, compression in the program.",
-    gain: "Of a path twice as fast, by a closed model of the calls outstanding.",
+    explanation: "While bytes flow, TCP's round trip is far above its own minimum: the bytes wait \
+                  in front of the slowest link, whose rate is used up. Calls queue behind them in \
+                  the network and, when the socket is full, in the client. The slowest link need \
+                  not be an interface of this host: it may be a switch, a VPN, or a cloud's limit \
+                  for a host.",
+    remedy: "A faster link, or a higher limit of the cloud. Until then, fewer bytes: caches, large \
+             files read once instead of often, compression in the program.",
+    gain: "That of a path twice as fast, by a closed model of the calls outstanding.",
     explained_by: &["slow-interface"],
     judge,
 };

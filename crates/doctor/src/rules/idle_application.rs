@@ -15,11 +15,11 @@ pub(super) static RULE: Rule = Rule {
         Threshold { name: "busy", default: 0.25, of: "calls in the system on average" },
     ],
     source: "Little's law; the threshold is ours",
-    explanation: "Calls in the system (their rate times their mean time) of far less than one mean \
-                  that most of the time no call is under way: the slow program computes, waits for \
-                  something else, or was not running.",
-    remedy: "A profile of the program (`strace -c -f`, `perf`), or doctor while it is slow.",
-    gain: "At most the share of the time in which calls are under way.",
+    explanation: "The mean number of calls in the system (their rate times their mean time) is far \
+                  below one, so most of the time no call is outstanding: the slow program \
+                  computes, waits for something else, or was not running.",
+    remedy: "Profile the program (`strace -c -f`, `perf`), or run doctor while it is slow.",
+    gain: "At most the share of the time in which calls are outstanding.",
     explained_by: &[],
     judge,
 };

@@ -21,8 +21,8 @@ pub(super) static RULE: Rule = Rule {
     ],
     source: "Documentation/filesystems/nfs/knfsd-stats.rst (`threads-timedout` counts threads that \
              were idle for 60 minutes: a weak clue); the share is ours",
-    explanation: "A thread that had nothing to do for an hour was not needed in it. Too many \
-                  threads cost memory, and little else.",
+    explanation: "A thread that was idle for an hour was not needed in that hour. Too many threads \
+                  cost memory and little else.",
     remedy: "Fewer `threads` in `[nfsd]` of /etc/nfs.conf, if memory is short.",
     gain: "None in speed: it is memory.",
     explained_by: &[],

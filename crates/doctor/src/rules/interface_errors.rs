@@ -22,9 +22,9 @@ pub(super) static RULE: Rule = Rule {
     ],
     source: "Sun 1990, section 4.2 (0.025 % of errors; collisions of 5 % possible, 10 % certain: \
              history)",
-    explanation: "Errors are of the cable, the plug or the card; drops of a ring that is too small \
-                  or a host that is too slow. Half a duplex, with collisions, is an end that was \
-                  set by hand where the other negotiates.",
+    explanation: "Errors come from the cable, the plug or the card; drops come from a ring that is \
+                  too small or a host that is too slow. Half duplex, with collisions, means that \
+                  one end was set by hand while the other negotiates.",
     remedy: "Another cable or port; `ethtool -G` for a larger ring; autonegotiation on both ends.",
     gain: "Cannot be predicted: what a lost packet costs depends on where it is lost.",
     explained_by: &[],

@@ -10,11 +10,11 @@ pub(super) static RULE: Rule = Rule {
     needs: &["/proc/self/mountstats"],
     thresholds: &[],
     source: "Azure NetApp Files, performance-linux-mount-options (warns of `nconnect` with krb5)",
-    explanation: "`sec=krb5i` signs and `sec=krb5p` encrypts every call on both ends. That costs \
-                  processor time for each byte, and several connections of one mount contend for \
-                  the same context.",
+    explanation: "Both ends sign every call with `sec=krb5i` and encrypt it with `sec=krb5p`. That \
+                  costs processor time for each byte, and several connections of one mount contend \
+                  for the same context.",
     remedy: "`sec=krb5` where the network is trusted, or TLS (RFC 9289); without `nconnect`.",
-    gain: "Cannot be predicted: the processor time of the cryptography is not counted apart.",
+    gain: "Cannot be predicted: the processor time of the cryptography is not counted separately.",
     explained_by: &[],
     judge,
 };

@@ -10,11 +10,11 @@ pub(super) static RULE: Rule = Rule {
     needs: &["/proc/sys/kernel/osrelease"],
     thresholds: &[],
     source: "axboe/liburing, issue 1499 (5.15 against 6.17: half the throughput on NFS)",
-    explanation: "A kernel may have lost some of an older one's speed. What others have reported \
-                  is a hint where nothing else explains a change that came with an update.",
-    remedy: "The same workload under the older kernel, on the same machine: `nfskit study --dir` \
-             under both, and `nfskit bench compare` of their records.",
-    gain: "Cannot be predicted: it is another machine's.",
+    explanation: "A newer kernel may be slower than an older one. Reports of others are a hint \
+                  where nothing else explains a change that came with an update.",
+    remedy: "Run the same workload under the older kernel on the same machine: `nfskit study \
+             --dir` under both, then `nfskit bench compare` of their records.",
+    gain: "Cannot be predicted: the numbers are another machine's.",
     explained_by: &[],
     judge,
 };

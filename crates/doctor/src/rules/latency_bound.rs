@@ -17,13 +17,13 @@ pub(super) static RULE: Rule = Rule {
     ],
     source: "Boumenot 2002 (the cycle of a call); Martin and Culler 1999 (3 us of response for \
              each us of latency above 150 us); Little's law",
-    explanation: "TCP's own smallest round trip is the floor of every call. Where it is most of \
-                  the time, neither server nor disk can make it faster: only fewer calls, more of \
-                  them at once, or a shorter path. A round trip that is longer than calls take is \
-                  none of theirs, and is not used.",
-    remedy: "More programs or threads at once; attributes cached for longer; `nconnect` and \
-             read-ahead for bulk data; a cache or a server that is nearer.",
-    gain: "Of a path half as long: by the share of the time that is round trip.",
+    explanation: "TCP's smallest round trip is a lower bound for every call. Where it is most of \
+                  the time, neither a faster server nor a faster disk helps: only fewer calls, \
+                  more of them outstanding, or a shorter path. A round trip that is longer than \
+                  calls take belongs to other connections, and is not used.",
+    remedy: "More programs or threads at once; longer attribute caching; `nconnect` and read-ahead \
+             for bulk data; a nearer cache or server.",
+    gain: "That of a path half as long, by the share of the time that is round trip.",
     explained_by: &["full-path", "read-ahead"],
     judge,
 };

@@ -17,10 +17,10 @@ pub(super) static RULE: Rule = Rule {
         },
     ],
     source: "Linux, Documentation/accounting/psi.rst; the thresholds are ours",
-    explanation: "With little memory the page cache is small: what was read is fetched again, and \
-                  what is written waits until it is on the server.",
-    remedy: "Find who uses it (`ps --sort -rss`); more memory.",
-    gain: "Cannot be predicted: what a larger cache would hit is not counted.",
+    explanation: "With little memory the page cache is small: data that were read are fetched \
+                  again, and writers wait until their data are on the server.",
+    remedy: "Find what uses it (`ps --sort -rss`); more memory.",
+    gain: "Cannot be predicted: the hits of a larger cache are not counted.",
     explained_by: &[],
     judge,
 };

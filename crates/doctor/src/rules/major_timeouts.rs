@@ -10,10 +10,10 @@ pub(super) static RULE: Rule = Rule {
     needs: &["/proc/self/mountstats"],
     thresholds: &[Threshold { name: "timeouts", default: 0.0, of: "major timeouts" }],
     source: "nfs(5) (`timeo`, `retrans`); net/sunrpc/stats.c",
-    explanation: "After `retrans` tries a call has a major timeout: \"server not responding\". \
-                  With `hard` the program goes on waiting; with `soft` it gets EIO. The server was \
-                  down, overloaded, or could not be reached.",
-    remedy: "The server's log, and the path to it at that time.",
+    explanation: "After `retrans` retransmissions a call has a major timeout: \"server not \
+                  responding\". With `hard` the program continues to wait; with `soft` it gets \
+                  EIO. The server was down, overloaded, or could not be reached.",
+    remedy: "Check the server's log, and the path to it at that time.",
     gain: "Cannot be predicted: calls without a reply have no time.",
     explained_by: &[],
     judge,

@@ -15,8 +15,8 @@ pub(super) static RULE: Rule = Rule {
     ],
     source: "Boumenot 2002, section 8.4 (jumbo frames: -1.5 to +12 %, and therefore of low \
              priority unless packets are lost); the thresholds are ours",
-    explanation: "Where one end has jumbo frames and the path has not, TCP falls back to small \
-                  segments if ICMP tells it, and loses all large ones if a firewall drops that.",
+    explanation: "Where one end has jumbo frames and the path does not, ICMP makes TCP fall back \
+                  to small segments. If a firewall drops ICMP, all large segments are lost.",
     remedy: "The same MTU on both ends and on every switch between, or 1500 everywhere.",
     gain: "-1.5 to +12 % (Boumenot) for the size of packets; what losses cost is not predicted.",
     explained_by: &[],

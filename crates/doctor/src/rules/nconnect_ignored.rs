@@ -11,10 +11,10 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[],
     source: "Azure NetApp Files, performance-linux-mount-options (all mounts of one server have \
              the connections of the first)",
-    explanation: "Mounts of the same server and version share their connections, and the first of \
-                  them decides how many there are. `nconnect` of a later one is ignored silently.",
+    explanation: "Mounts of the same server and version share their connections. The first mount \
+                  decides how many there are; `nconnect` of a later one is silently ignored.",
     remedy: "Unmount every mount of this server, then mount the first with `nconnect`.",
-    gain: "Cannot be predicted unless calls wait: then client-queue says it.",
+    gain: "Cannot be predicted unless calls wait; then client-queue predicts it.",
     explained_by: &[],
     judge,
 };

@@ -14,11 +14,11 @@ pub(super) static RULE: Rule = Rule {
     needs: &["/proc/self/mountstats, twice", "/proc/PID/task/TID/stat and wchan"],
     thresholds: &[Threshold { name: "seconds_min", default: 1.0, of: "seconds without a reply" }],
     source: "mountstats(8) (`xprt:`, sends and receives)",
-    explanation: "More was sent than answered, and in the time between the samples nothing came: \
-                  the server is down, hangs, or cannot be reached. Programs that use the mount \
-                  hang with it. Calls that do not end are in no time and are not counted as calls.",
-    remedy: "Whether the server answers (`ping`, `rpcinfo -T tcp SERVER nfs`), then its log; \
-             `dmesg` here.",
+    explanation: "More calls were sent than answered, and no reply came between the samples: the \
+                  server is down, hangs, or cannot be reached. Programs that use the mount hang as \
+                  well. Calls that do not end are in no time and are not counted as calls.",
+    remedy: "Check whether the server answers (`ping`, `rpcinfo -T tcp SERVER nfs`), then its log, \
+             and `dmesg` here.",
     gain: "Cannot be predicted: calls without a reply have no time.",
     explained_by: &[],
     judge,

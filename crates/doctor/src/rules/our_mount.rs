@@ -14,10 +14,11 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[],
     source: "docs/metrics.md; the limits (those of client-queue and retransmissions; 2 ms for a \
              reply, a twentieth of the time with a call under way) are ours",
-    explanation: "Our mount counts for each call how long it waited before it was sent, and how \
-                  long its reply took. The kernel counts nothing of it, since it is a program.",
-    remedy: "For what waits in the client more connections; for replies that take long nfskit \
-             doctor with the server as its subject, which tells network and server apart.",
+    explanation: "For each call, our mount counts how long it waited before it was sent and how \
+                  long its reply took. Since our mount is a program, the kernel counts none of \
+                  this.",
+    remedy: "For calls that wait in the client, more connections; for slow replies, nfskit doctor \
+             with the server as its subject, which distinguishes network and server.",
     gain: "By a closed model of the calls that wait and those that are outstanding.",
     explained_by: &[],
     judge: |_| Err(NoFinding::NotApplicable),

@@ -16,8 +16,9 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[],
     source: "docs/metrics.md, where the time of a call goes; the limits (half of the time, 1 ms, a \
              twentieth of the time with a call in service) are ours",
-    explanation: "Our server counts for each call how long it waited for its turn, was worked on, \
-                  waited for the store, and was sent. The phase that takes most is what to change.",
+    explanation: "For each call, our server counts how long it waited for its turn, how long it \
+                  was processed, how long it waited for the store, and how long its reply took to \
+                  send. The longest phase is the one to change.",
     remedy: "By phase: threads, processors, storage, or the client that does not take its replies. \
              Where WRITEs wait for storage and there is no write log: nfskit serve --write-log \
              FILE; where there is one: its size or its device, by its own counters.",

@@ -17,8 +17,9 @@ pub(super) static RULE: Rule = Rule {
         },
     ],
     source: "Linux, net/core/dev.c (`softnet_stat`); the thresholds are ours",
-    explanation: "Packets wait in a backlog for each processor. One that is full drops; a turn \
-                  that ends before all are handled (squeezed) delays the rest.",
+    explanation: "Each processor has a backlog in which packets wait. A full backlog drops \
+                  packets. A turn that ends before all packets are handled (squeezed) delays the \
+                  rest.",
     remedy: "`net.core.netdev_max_backlog` and `netdev_budget`; interrupts over more processors \
              (RSS, RPS).",
     gain: "Cannot be predicted: what a dropped packet costs depends on where it is dropped.",

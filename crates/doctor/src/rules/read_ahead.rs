@@ -18,8 +18,8 @@ pub(super) static RULE: Rule = Rule {
     ],
     source: "Azure NetApp Files, performance-linux-nfs-read-ahead (128 KiB by default since RHEL \
              8.3 and Ubuntu 18.04, 15 x rsize before)",
-    explanation: "With less read-ahead than rsize no READ is as large as it could be, and hardly \
-                  two are outstanding: a sequential reader gets one small piece for each round \
+    explanation: "With less read-ahead than rsize, no READ is as large as it could be, and two are \
+                  rarely outstanding: a sequential reader gets one small piece for each round \
                   trip.",
     remedy: "`echo 15360 > /sys/class/bdi/M:m/read_ahead_kb`, by a udev rule or nfs.conf's \
              `nfsrahead` for the next mount.",

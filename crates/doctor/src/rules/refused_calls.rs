@@ -10,9 +10,10 @@ pub(super) static RULE: Rule = Rule {
     needs: &["/proc/net/rpc/nfsd"],
     thresholds: &[Threshold { name: "share", default: 0.001, of: "refused among the calls" }],
     source: "fs/nfsd/stats.c (`rpc`: badcalls, badfmt, badauth, badclnt); the threshold is ours",
-    explanation: "Calls that cannot be decoded (badfmt), whose caller is not let in (badauth: the \
-                  export, or Kerberos), or not known (badclnt). Scanners make a few.",
-    remedy: "`exportfs -v` and the server's log for who is not let in.",
+    explanation: "The server refused calls that it could not decode (badfmt), whose caller has no \
+                  access (badauth: the export, or Kerberos), or whose client it does not know \
+                  (badclnt). Scanners cause a few of these.",
+    remedy: "Look in `exportfs -v` and the server's log for clients without access.",
     gain: "None for those that are served.",
     explained_by: &[],
     judge,

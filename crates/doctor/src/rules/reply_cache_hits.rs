@@ -10,9 +10,9 @@ pub(super) static RULE: Rule = Rule {
     needs: &["/proc/net/rpc/nfsd"],
     thresholds: &[Threshold { name: "share", default: 0.0005, of: "hits among the calls" }],
     source: "fs/nfsd/stats.c (`rc`); what it means is our reading",
-    explanation: "A hit of the reply cache is a call that was retransmitted: its reply was lost, \
-                  or came after the client's patience.",
-    remedy: "The clients' side: nfskit doctor there; the network between.",
+    explanation: "A hit in the duplicate reply cache is a retransmitted call: its reply was lost, \
+                  or came after the client's timeout.",
+    remedy: "Run nfskit doctor on the clients, and check the network between.",
     gain: "Cannot be predicted: clients know how long they waited.",
     explained_by: &["server-disks", "server-processors", "server-threads"],
     judge,

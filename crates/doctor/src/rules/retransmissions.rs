@@ -24,14 +24,14 @@ pub(super) static RULE: Rule = Rule {
     source: "Sun 1990, chapter 3 and section 4.1 (below 1 % may be a restart, 5 to 10 % is a \
              problem: history; bad XIDs as many as retransmissions: a slow server); nfs(5): over \
              TCP a call is retransmitted only after `timeo`, or a new connection",
-    explanation: "A call whose reply does not come in time is sent a second time. Over UDP a lost \
-                  fragment is enough; over TCP only a server that is silent for `timeo`, or a \
-                  connection that broke. Replies that nobody waits for any more (bad XIDs), nearly \
-                  as many as retransmissions, show a server that is slow; none of them, a network \
-                  that loses, or over UDP transfers that are too large for it. Failed calls, as \
-                  many as timeouts, are soft mounts that gave up. No more of them than calls that \
-                  were under way may be these, and are neither found nor well, unless timeouts \
-                  were counted.",
+    explanation: "A call whose reply does not come in time is retransmitted. Over UDP a lost \
+                  fragment is enough; over TCP it takes a server that is silent for `timeo`, or a \
+                  connection that broke. Nearly as many bad XIDs (replies for which no call waits \
+                  any more) as retransmissions show a slow server. No bad XIDs show a network that \
+                  loses packets, or over UDP transfers that are too large for it. As many failed \
+                  calls as timeouts are soft mounts that gave up. Where no more retransmissions \
+                  are counted than calls were outstanding, they may be these calls: unless there \
+                  were major timeouts, there is neither a finding nor a clean result.",
     remedy: "Over UDP `proto=tcp`; over TCP find out why connections break (`dmesg`, firewalls), \
              and leave `timeo` at 600.",
     gain: "Cannot be predicted: a wait of `timeo` is not in the times of a call that succeeds.",

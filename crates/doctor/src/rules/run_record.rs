@@ -12,10 +12,10 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[],
     source: "docs/models.md, section 6 (the transaction cycle), and the record's own measurement",
     explanation: "A study or a probe has measured the parts of a call's time: the network round \
-                  trip, the bytes, the server's work, making it stable. The largest is what to \
-                  change first. Its layer is that of the part.",
+                  trip, the bytes, the server's processing, making data stable. The largest part \
+                  is the one to change first, and decides the layer.",
     remedy: "As the part says.",
-    gain: "What the record's own study has predicted and measured, where it has.",
+    gain: "What the study of the record has predicted and measured, if it has.",
     explained_by: &[],
     judge: |_| Err(NoFinding::NotApplicable),
 };

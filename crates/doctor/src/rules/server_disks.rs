@@ -18,11 +18,11 @@ pub(super) static RULE: Rule = Rule {
         Threshold { name: "skew", default: 1.5, of: "times the mean of the disks in use" },
     ],
     source: "Sun 1990, chapters 3 and 5 (spread the load); the thresholds are ours",
-    explanation: "A disk that is busy nearly all the time, with requests that wait, is what calls \
-                  wait for. With one that is far busier than the others the load is not spread.",
+    explanation: "Calls wait for a disk that is busy nearly all the time and has requests waiting. \
+                  If one disk is far busier than the others, the load is not spread.",
     remedy: "More memory for reads; a log on fast stable storage for writes; the load over more \
              disks.",
-    gain: "Of a load that is spread evenly: up to the ratio of the busiest disk to the mean.",
+    gain: "That of an evenly spread load: up to the ratio of the busiest disk to the mean.",
     explained_by: &[],
     judge,
 };

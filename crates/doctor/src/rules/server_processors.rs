@@ -11,8 +11,8 @@ pub(super) static RULE: Rule = Rule {
     needs: &["/proc/stat"],
     thresholds: &[Threshold { name: "idle", default: 0.05, of: "share of idle time" }],
     source: "Sun 1990, chapter 5; Martin and Culler 1999 (saturation at one over the demand)",
-    explanation: "Where processors have no idle time, they are what limits: every call waits for \
-                  them, and the rate is one over the time that a call needs.",
+    explanation: "Where processors have no idle time, they are the bottleneck: every call waits \
+                  for them, and the rate is one over the processor time of a call.",
     remedy: "Find who uses them (`top`, `perf top`); fewer and larger calls; more processors.",
     gain: "In proportion to the processors, until another resource limits.",
     explained_by: &[],

@@ -20,9 +20,9 @@ pub(super) static RULE: Rule = Rule {
     ],
     source: "Linux, Documentation/filesystems/nfs/knfsd-stats.rst (ideally none; kernel 6.1 \
              enqueues every message, and those count that woke no thread); the thresholds are ours",
-    explanation: "A message that finds no idle thread waits until one is done. Eight threads, \
-                  which was the default for long, are held by eight calls that wait for the disk. \
-                  If the processors have no idle time either, more threads do not help.",
+    explanation: "A message that finds no idle thread waits until one is free. Eight calls that \
+                  wait for the disk occupy eight threads, which was long the default. If the \
+                  processors have no idle time either, more threads do not help.",
     remedy: "`threads=64` under `[nfsd]` in nfs.conf, or `rpc.nfsd 64` at once.",
     gain: "Cannot be predicted: how long calls waited for a thread is not counted.",
     explained_by: &["server-disks", "server-processors"],

@@ -20,9 +20,9 @@ pub(super) static RULE: Rule = Rule {
     ],
     source: "Sun 1990, chapter 3 (a write log pays from 5 to 15 % of writes on: history, when each \
              WRITE was stable)",
-    explanation: "WRITE, COMMIT and what changes names must be stable before they are answered. \
-                  The more of them, the more the server is as fast as its disk's log. With the \
-                  option `async` an export does not wait.",
+    explanation: "WRITE, COMMIT and calls that change names must be stable before the server \
+                  answers. The more of them there are, the more the log of the file system's disk \
+                  determines the server's speed. With the option `async` an export does not wait.",
     remedy: "The log of the exported file system on storage with a battery or power-loss \
              protection; or, for stable WRITEs, nfskit serve --write-log FILE on such a device. \
              Not `async` in exports(5), which loses data silently.",

@@ -16,11 +16,12 @@ pub(super) static RULE: Rule = Rule {
     ],
     source: "Azure NetApp Files, performance-linux-concurrency (64 by default, 180 there, nconnect \
              of 2 and more)",
-    explanation: "A session of version 4.1 and 4.2 lets as many calls be outstanding as it has \
-                  slots, over all its connections: the smaller of what client and server offer. \
-                  Where no call waits before it is sent, that is of low severity.",
-    remedy: "`options nfs max_session_slots=180` for the module, and a mount made anew; the \
-             server's limit is another.",
+    explanation: "A session of version 4.1 or 4.2 allows as many outstanding calls as it has \
+                  slots, over all its connections. The number of slots is the smaller of what \
+                  client and server offer. Where no call waits before it is sent, the finding is \
+                  of low severity.",
+    remedy: "`options nfs max_session_slots=180` for the module, then mount again; the server has \
+             its own limit.",
     gain: "By the closed model, from what waits.",
     explained_by: &[],
     judge,

@@ -10,7 +10,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["/proc/self/mountstats"],
     thresholds: &[Threshold { name: "tenths_of_s", default: 100.0, of: "`timeo` over TCP" }],
     source: "nfs(5) (600 by default over TCP); GitLab infrastructure issue 1828 (timeo=10)",
-    explanation: "Over TCP nothing is lost that TCP does not repeat itself. A short `timeo` closes \
+    explanation: "TCP itself retransmits what the network loses. A short `timeo` closes \
                   connections of a server that is only busy, and makes it busier.",
     remedy: "`timeo=600`, which is the default.",
     gain: "Cannot be predicted: it is the time of calls that are retransmitted.",

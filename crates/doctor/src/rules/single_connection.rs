@@ -21,12 +21,12 @@ pub(super) static RULE: Rule = Rule {
     ],
     source: "Azure NetApp Files, performance-linux-mount-options (a job of 8 h took 5.5 h with \
              nconnect=8, the best of 1 to 16); the thresholds are guesses",
-    explanation: "A TCP connection is one flow: one processor copies and checks its bytes at \
-                  either end, one loss slows all of it, and one link of a bond carries it. With \
-                  `nconnect` a mount has several.",
+    explanation: "A TCP connection is one flow: at either end one processor copies and checks its \
+                  bytes, one loss slows all of it, and one link of a bond carries it. With \
+                  `nconnect` a mount has several connections.",
     remedy: "Unmount every mount of this server, then mount with `nconnect=4`, and 8 for \
              comparison (at most 16).",
-    gain: "What others have measured; no model of ours has the processors of both ends in it.",
+    gain: "As others have measured; no model of ours includes the processors of both ends.",
     explained_by: &["slow-interface", "tcp-loss"],
     judge,
 };

@@ -22,11 +22,11 @@ pub(super) static RULE: Rule = Rule {
     ],
     source: "Azure NetApp Files, performance-linux-concurrency (128 slots for a connection there); \
              mountstats(8) (`max_slots`, backlog); the threshold is ours",
-    explanation: "A connection has a limit of calls outstanding. Where the most slots that were in \
-                  use are the limit and calls wait for one, the concurrency is what the limit \
-                  allows, whatever more the server could serve.",
+    explanation: "A connection has a limit on its outstanding calls. Where the largest number of \
+                  slots in use equals the limit and calls wait for a slot, the limit decides the \
+                  concurrency, even if the server could serve more.",
     remedy: "A larger `sunrpc.tcp_max_slot_table_entries` by sysctl (and in modprobe.d, for the \
-             next boot), or `nconnect`; of a server that allows fewer, that is the limit.",
+             next boot), or `nconnect`. A server that allows fewer calls sets the limit itself.",
     gain: "By the closed model, from what waits.",
     explained_by: &[],
     judge,

@@ -10,13 +10,13 @@ pub(super) static RULE: Rule = Rule {
     needs: &["/sys/devices/system/clocksource/clocksource0/current_clocksource"],
     thresholds: &[],
     source: "Linux, Documentation/timers/timekeeping.rst",
-    explanation: "With `hpet`, `acpi_pm` or `jiffies` each look at the clock is a microsecond and \
-                  more, or as coarse as a tick, and every call takes several looks. (A clock that \
-                  differs from the server's does not show in counters: nfskit doctor URL compares \
-                  them.)",
+    explanation: "With `hpet`, `acpi_pm` or `jiffies`, reading the clock takes a microsecond or \
+                  more, or is as coarse as a tick, and every call reads the clock several times. \
+                  (A clock that differs from the server's does not show in counters: nfskit doctor \
+                  URL compares them.)",
     remedy: "`clocksource=tsc`, or the clock of the hypervisor, if the kernel did not give it up \
              for a reason (`dmesg | grep clocksource`).",
-    gain: "Cannot be predicted: looks at the clock are not counted.",
+    gain: "Cannot be predicted: readings of the clock are not counted.",
     explained_by: &[],
     judge,
 };

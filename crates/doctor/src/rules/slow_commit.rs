@@ -21,9 +21,9 @@ pub(super) static RULE: Rule = Rule {
     ],
     source: "Sun 1990, chapter 3 (a write log where 5 to 15 % of the mix are writes); Boumenot \
              2002; the thresholds are ours",
-    explanation: "COMMIT, and what changes names and attributes, is answered when it is on stable \
-                  storage. Where that takes several times as long as a GETATTR over the same path, \
-                  the disk of the server is waited for.",
+    explanation: "The server answers COMMIT, and calls that change names and attributes, when \
+                  their data are on stable storage. Where that takes several times as long as a \
+                  GETATTR over the same path, these calls wait for the server's disk.",
     remedy: "Storage that is stable without a disk (a battery, an SSD with power-loss protection) \
              for the log of the server's file system; for stable WRITEs nfskit serve --write-log \
              FILE on such a device. Not `async`, which loses data silently.",

@@ -13,8 +13,8 @@ pub(super) static RULE: Rule = Rule {
         Threshold { name: "mbit", default: 100.0, of: "Mbit/s that are slow today" },
     ],
     source: "the rate of the link and the bytes that passed; the thresholds are ours",
-    explanation: "A link whose rate is used up is what every call waits for. One that has come up \
-                  with 100 Mbit/s between ends that can do more has a bad cable.",
+    explanation: "Every call waits for a link whose rate is used up. A link that has come up with \
+                  100 Mbit/s between ends that can do more has a bad cable.",
     remedy: "A faster link, a second one (`nconnect` with bonding), another cable.",
     gain: "At most in proportion to the rates, until another resource limits.",
     explained_by: &[],

@@ -19,12 +19,12 @@ pub(super) static RULE: Rule = Rule {
              NKU)",
     explanation: "GETATTR, ACCESS and the like read what the server has in memory. Where they take \
                   several times the round trip, they wait in the server: for a thread, for its \
-                  processors, or behind what its disks do. What they wait behind other calls of \
-                  the same mount is taken off: the bytes of READs and WRITEs that are outstanding, \
-                  at the rate of the mount or of 1 Gbit/s if that is more; and the rest is divided \
-                  by the calls outstanding.",
+                  processors, or behind what its disks do. The wait behind other calls of the same \
+                  mount is subtracted: the bytes of READs and WRITEs that are outstanding, at the \
+                  rate of the mount or of 1 Gbit/s if that is more. The rest is divided by the \
+                  calls outstanding.",
     remedy: "`nfskit doctor` on the server: its threads, processors and disks.",
-    gain: "Cannot be predicted from the client: what is waited for is on the server.",
+    gain: "Cannot be predicted from the client: the cause is on the server.",
     explained_by: &["full-path"],
     judge,
 };

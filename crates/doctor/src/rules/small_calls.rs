@@ -16,9 +16,9 @@ pub(super) static RULE: Rule = Rule {
         Threshold { name: "time_share", default: 0.3, of: "share of the time in WRITE" },
     ],
     source: "nfsiostat(8) (kB/op); the thresholds are ours",
-    explanation: "The client joins what programs write to WRITEs of wsize. Small ones come from \
-                  O_SYNC, O_DIRECT, `sync`, fsync after every line, or random writes.",
-    remedy: "Larger writes in the program, fewer fsyncs; no `sync` and no O_DIRECT where that is \
+    explanation: "The client combines what programs write into WRITEs of wsize. Small WRITEs come \
+                  from O_SYNC, O_DIRECT, `sync`, fsync after every line, or random writes.",
+    remedy: "Larger writes in the program, fewer fsyncs; no `sync` and no O_DIRECT where they are \
              not needed.",
     gain: "By one time for each call and one for each byte.",
     explained_by: &["attribute-caching-off", "small-transfers", "sync-mount"],

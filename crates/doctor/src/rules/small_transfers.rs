@@ -21,7 +21,8 @@ pub(super) static RULE: Rule = Rule {
              tips (1 MiB)",
     explanation: "READ and WRITE carry at most rsize and wsize bytes. Small ones cost a call, with \
                   its headers, interrupts and round trip, for every few KiB.",
-    remedy: "Without `rsize` and `wsize` the largest that both ends know is taken.",
+    remedy: "Mount without `rsize` and `wsize`: client and server then negotiate the largest size \
+             that both support.",
     gain: "By one time for each call and one for each byte, fitted to small calls and to these; \
            without small calls, to TCP's round trip.",
     explained_by: &["udp-mount"],

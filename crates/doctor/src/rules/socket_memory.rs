@@ -14,9 +14,9 @@ pub(super) static RULE: Rule = Rule {
         of: "of the pages from which on TCP gives its sockets less (the second of tcp_mem)",
     }],
     source: "tcp(7), tcp_mem",
-    explanation: "Beyond the second number of `tcp_mem` TCP shrinks the windows of all \
-                  connections, beyond the third it drops what comes.",
-    remedy: "Find who holds so much (`ss -tm`); a larger `net.ipv4.tcp_mem`.",
+    explanation: "Above the second number of `tcp_mem`, TCP shrinks the windows of all \
+                  connections; above the third, it drops what arrives.",
+    remedy: "Find what holds so much (`ss -tm`); a larger `net.ipv4.tcp_mem`.",
     gain: "Cannot be predicted: which connection lost how much of its window is not counted.",
     explained_by: &[],
     judge,

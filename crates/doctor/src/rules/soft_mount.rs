@@ -10,8 +10,9 @@ pub(super) static RULE: Rule = Rule {
     needs: &["/proc/self/mountstats"],
     thresholds: &[],
     source: "nfs(5) (\"soft\": silent data corruption in certain cases)",
-    explanation: "With `soft` a call that is not answered after `retrans` tries of `timeo` ends \
-                  with EIO. What a program has written before and not synced may be lost.",
+    explanation: "With `soft`, a call that is not answered after `retrans` retransmissions of \
+                  `timeo` ends with EIO. Data that a program had written and not synced may be \
+                  lost.",
     remedy: "`hard`, at least for what is written; `softerr` or `softreval` for what is only read.",
     gain: "None: it is about safety.",
     explained_by: &[],

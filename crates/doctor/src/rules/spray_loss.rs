@@ -14,12 +14,12 @@ pub(super) static RULE: Rule = Rule {
         of: "of the packets that were sprayed (0.025 % of those of ordinary work)",
     }],
     source: "Sun 1990, section 5 (more than 10 % during a spray test; history)",
-    explanation: "Spray sends faster than a host has to receive, so that some loss is no fault. \
-                  Much of it says that the other host has too few buffers, or that its interrupts \
-                  are not served in time.",
-    remedy: "A larger ring there (`ethtool -G`), a larger `net.core.netdev_max_backlog`; and for \
-             NFS TCP, which sends no more than the other end accepts.",
-    gain: "Cannot be predicted: NFS over TCP does not send so.",
+    explanation: "Spray sends faster than a host must be able to receive, so some loss is no \
+                  fault. Much loss means that the other host has too few buffers, or does not \
+                  serve its interrupts in time.",
+    remedy: "A larger ring there (`ethtool -G`), a larger `net.core.netdev_max_backlog`; for NFS, \
+             TCP, which sends no more than the other end accepts.",
+    gain: "Cannot be predicted: NFS over TCP does not send like this.",
     explained_by: &[],
     judge,
 };

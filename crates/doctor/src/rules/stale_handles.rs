@@ -10,8 +10,8 @@ pub(super) static RULE: Rule = Rule {
     needs: &["/proc/net/rpc/nfsd"],
     thresholds: &[Threshold { name: "share", default: 0.001, of: "stale handles for each call" }],
     source: "fs/nfsd/stats.c (`fh`); the threshold is ours",
-    explanation: "ESTALE: files that another has removed, or an export that was replaced by \
-                  another file system, or moved.",
+    explanation: "ESTALE has two causes: another client has removed the file, or the export was \
+                  moved or replaced by another file system.",
     remedy: "`fsid=` in exports(5) for what moves; mount again where an export was replaced.",
     gain: "None: it is an error that programs see.",
     explained_by: &[],

@@ -14,9 +14,9 @@ pub(super) static RULE: Rule = Rule {
         of: "pages that come back from swap, or go there, a second",
     }],
     source: "proc(5), vmstat (`pswpin`, `pswpout`); the threshold is a guess",
-    explanation: "A program whose memory lies on a disk waits for that, whatever the mount does; \
-                  and what is cached of a server goes first.",
-    remedy: "Find who uses the memory (`ps --sort -rss`); more of it.",
+    explanation: "A program whose memory is swapped out waits for the disk, whatever the mount \
+                  does; and cached data of a server are evicted first.",
+    remedy: "Find what uses the memory (`ps --sort -rss`); more memory.",
     gain: "Cannot be predicted: who waits for which page is not counted.",
     explained_by: &["low-memory"],
     judge,

@@ -14,9 +14,9 @@ pub(super) static RULE: Rule = Rule {
         Threshold { name: "share", default: 0.1, of: "share of READLINK among the calls" },
     ],
     source: "Sun 1990, section 5.5 (more than 10 %; 30 % at one site)",
-    explanation: "Each symbolic link in a path is a READLINK, and the names behind it are looked \
-                  up anew.",
-    remedy: "Mount where the link leads to, or shorter paths in what programs are given.",
+    explanation: "Each symbolic link in a path costs a READLINK, and the names after it are looked \
+                  up again.",
+    remedy: "Mount the target of the link, or give programs paths without links.",
     gain: "By the share of the time of READLINK, at most with one LOOKUP for each.",
     explained_by: &[],
     judge,

@@ -13,8 +13,8 @@ pub(super) static RULE: Rule = Rule {
     needs: &["/proc/self/mountstats"],
     thresholds: &[Threshold { name: "time_share", default: 0.1, of: "share of the time in WRITE" }],
     source: "nfs(5) (`sync`); Lever and Honeyman 2002 (what writing behind gives)",
-    explanation: "With `sync` nothing is written behind: each write(2) is a WRITE that the \
-                  server's storage must have before the program goes on, one at a time.",
+    explanation: "With `sync` there is no write-behind: each write(2) is a WRITE that must be on \
+                  the server's stable storage before the program continues, one at a time.",
     remedy: "`async` on the client, which is the default: fsync(2) and close(2) still wait.",
     gain: "One WRITE of wsize in place of many small ones: by one time for each call and one for \
            each byte.",

@@ -20,9 +20,9 @@ pub(super) static RULE: Rule = Rule {
         Threshold { name: "high_share", default: 0.01, of: "share that is high" },
     ],
     source: "ours (in a LAN next to nothing is lost); RFC 5681 for what a loss costs",
-    explanation: "A segment that is lost halves the congestion window, and one at the end of a \
-                  message waits for a timeout of 200 ms and more. A cable, duplex, a switch's full \
-                  buffer, a slower link behind a faster one.",
+    explanation: "A lost segment halves the congestion window, and one at the end of a message \
+                  waits for a timeout of 200 ms or more. Causes are a cable, duplex, a switch's \
+                  full buffer, or a slower link after a faster one.",
     remedy: "Errors of the interface (`ip -s link`, `ethtool -S`), duplex, the switch's counters; \
              then a rate limit before the slower link (`fq`).",
     gain: "Cannot be predicted: what a loss costs depends on where in a message it is.",

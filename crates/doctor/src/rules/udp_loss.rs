@@ -15,8 +15,8 @@ pub(super) static RULE: Rule = Rule {
         of: "lost, of the datagrams that came",
     }],
     source: "Boumenot 2002, sections 2.6 and 8 (buffers that overflow, fragments that are missing)",
-    explanation: "A datagram for which the socket has no room is dropped (RcvbufErrors), and one \
-                  of which a fragment is missing (ReasmFails). Over UDP each is a call that waits \
+    explanation: "A datagram is dropped if the socket has no room for it (RcvbufErrors) or one of \
+                  its fragments is missing (ReasmFails). Over UDP each one is a call that waits \
                   for a timeout.",
     remedy: "`proto=tcp`; a larger `net.core.rmem_max`.",
     gain: "Cannot be predicted: it is the wait before a retransmission.",

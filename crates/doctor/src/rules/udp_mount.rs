@@ -10,11 +10,12 @@ pub(super) static RULE: Rule = Rule {
     needs: &["/proc/self/mountstats"],
     thresholds: &[],
     source: "nfs(5), \"Using NFS over UDP on high-speed links\"; Boumenot 2002, chapter 8 (losses)",
-    explanation: "A READ or WRITE over UDP is a datagram of many fragments. One that is lost loses \
-                  them all, and the call is retransmitted after a timeout; on fast links the \
-                  16 bits that join fragments repeat within seconds, and data can be mixed up.",
+    explanation: "A READ or WRITE over UDP is a datagram of many fragments. If one fragment is \
+                  lost, the datagram is lost, and the call is retransmitted after a timeout. On \
+                  fast links the 16-bit identification of fragments repeats within seconds, and \
+                  data can be mixed up.",
     remedy: "`proto=tcp` and `vers=3` or newer. Newer kernels have no NFS over UDP.",
-    gain: "Cannot be predicted: it is the wait of calls that were lost.",
+    gain: "Cannot be predicted: it is the wait of the lost calls.",
     explained_by: &[],
     judge,
 };
