@@ -43,7 +43,7 @@ deb=$(echo "$work"/dist/*.deb) oci=$(echo "$work"/dist/*.oci.tar) tarball=$(echo
 [ -s "$oci" ] || fail "no image was made"
 told "$(cd "$work/dist" && du -h --apparent-size -- * | tr '\n\t' ', ')reproducible"
 size=$(stat -L -c %s "$binary")
-[ "$size" -lt 30000000 ] || fail "the binary has $size bytes, 30 MB at most"
+[ "$size" -lt 40000000 ] || fail "the binary has $size bytes, 40 MB at most"
 if command -v lintian >/dev/null; then
     lintian --fail-on error --suppress-tags bogus-mail-host,bogus-mail-host-in-debian-changelog,embedded-library,unstripped-binary-or-object \
         --allow-root "$deb" >"$work/lintian" 2>&1 || { cat "$work/lintian"; fail "lintian finds errors"; }

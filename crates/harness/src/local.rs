@@ -2,16 +2,18 @@
 //! root measures; whether there is room, the run's own directory there, and what is reported when
 //! that cannot be removed.
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{DirBuilder, Permissions};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use load::error::Error as LoadError;
 use load::file_system::FileSystem;
 use load::scratch::Scratch;
 use net::clock::Clock;
+use tempfile::TempDir;
 
 use crate::exit::Failure;
+use crate::hints;
 use crate::replaceable::replaceable;
 
 /// Room that must be left besides the files: a file system needs some for its own accounts.
@@ -70,6 +72,25 @@ pub fn scratch(dir: &Path, tag: &str) -> Result<PathBuf, Failure> {
         Ok(()) => Ok(path),
         Err(cause) => Err(LoadError::Local { doing: "making a directory", path, cause }.into()),
     }
+}
+
+/// A directory for the time of a run, in `parent` or among the temporary ones, closed to everybody
+/// else. `advice` is for where none can be made.
+pub fn private(parent: Option<&Path>, advice: &str) -> Result<TempDir, Failure> {
+    parent.map_or(Ok(()), is_fit_for_root)?;
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("nfskit-").permissions(Permissions::from_mode(0o700));
+    let made = match parent {
+        Some(parent) => builder.tempdir_in(parent),
+        None => builder.tempdir(),
+    };
+    made.map_err(|cause| {
+        let advice = match parent {
+            Some(_) => hints::writing(&cause),
+            None => advice,
+        };
+        Failure::environment(format!("cannot make a directory: {cause}"), advice)
+    })
 }
 
 /// A part of a name that no other run has.

@@ -52,8 +52,8 @@ pub struct Trace {
     /// Only calls before this time, counted from the first packet.
     #[arg(long, value_name = "TIME", value_parser = time_or_zero)]
     pub(crate) until: Option<Nanos>,
-    /// Fits a model to the busiest connection, and predicts what a larger window, a shorter round
-    /// trip and unstable WRITEs would give.
+    /// Fits a model to the busiest client and server, over all of their connections, and predicts
+    /// what a larger window, a shorter round trip and unstable WRITEs would give.
     #[arg(long)]
     pub(crate) explain: bool,
     /// Writes a record of everything that was counted to FILE, or to standard output with `-`.

@@ -45,6 +45,11 @@ const KINDS: [(u32, &str, Option<Durability>); 12] = [
 const OUR_MOUNT: &str = "fuse.nfskit";
 
 impl FileSystem {
+    /// It is a server's: what survives is what the protocol promises, and not seen from here.
+    pub fn is_nfs(&self) -> bool {
+        self.kind.starts_with("nfs") || self.kind == OUR_MOUNT
+    }
+
     /// Asks the system about `dir`.
     ///
     /// # Errors

@@ -45,11 +45,20 @@ pub(super) async fn run(
         biased;
         () = interrupts.next() => {
             stop.store(true, Ordering::Relaxed);
-            return Err(match work.clock.within(STOP_LIMIT, &mut answered).await {
-                Ok(_) => Failure::interrupted(),
-                Err(_) => Failure::interrupted()
-                    .and(format!("files may be left in {}, which does not answer", dir.display())),
-            });
+            let place = described(dir, &file_system);
+            return match work.clock.within(STOP_LIMIT, &mut answered).await {
+                Ok(Ok(Ok((Outcome { measured, .. }, left)))) => {
+                    let interrupted = Failure::interrupted();
+                    let interrupted = match left {
+                        Some(left) => interrupted.and(left),
+                        None => interrupted,
+                    };
+                    Ran::until(interrupted, started, measured, (work.plan, place))
+                }
+                Ok(_) => Err(Failure::interrupted()),
+                Err(_) => Err(Failure::interrupted()
+                    .and(format!("files may be left in {}, which does not answer", dir.display()))),
+            };
         }
         answer = &mut answered => answer.unwrap_or_else(|_| Err(Failure::interrupted())),
     };
@@ -62,7 +71,8 @@ pub(super) async fn run(
         (None, Some(left)) => Some(Failure::from(left)),
     };
     let Outcome { measured, left } = outcome;
-    Ok(Ran { started, measured, left, place: described(dir, &file_system), failure })
+    let place = described(dir, &file_system);
+    Ok(Ran { started, measured, left, place, failure, interrupted: None })
 }
 
 fn start(
@@ -130,7 +140,7 @@ impl Job {
 
 /// Nothing is flushed: what is written survives what the file system makes of that by itself.
 fn described(dir: &Path, file_system: &FileSystem) -> Described {
-    let is_nfs = file_system.kind.starts_with("nfs") || file_system.kind == "fuse.nfskit";
+    let is_nfs = file_system.is_nfs();
     let (durability, survives) = match file_system.flushed {
         Some(Durability::Stable) if is_nfs => {
             (Some(Durability::Stable), "a loss of power, as the protocol promises of a close")

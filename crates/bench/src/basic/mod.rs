@@ -72,14 +72,18 @@ impl Workload for Basic {
     }
 
     async fn run(&self, task: &Task, conditions: Conditions) -> Result<Outcome<Done>, Failure> {
-        let done = match task {
-            Task::Tests(plan) => Done::Ran(Box::new(measure(self, plan, conditions).await?)),
+        match task {
+            Task::Tests(plan) => {
+                let mut ran = measure(self, plan, conditions).await?;
+                let ended = ran.interrupted.take().map_or(Ok(()), Err);
+                Ok(Outcome::until(Some(Done::Ran(Box::new(ran))), ended))
+            }
             Task::Logs => {
                 let paths = self.read.clone();
-                Done::Read(conditions.read(move || read::logs(&paths)).await?)
+                let read = conditions.read(move || read::logs(&paths)).await?;
+                Ok(Outcome::whole(Done::Read(read)))
             }
-        };
-        Ok(Outcome::whole(done))
+        }
     }
 
     fn table(&self, _: &Task, done: &Done, _: Verbosity) -> String {

@@ -10,11 +10,32 @@ use perf::record::Durability;
 pub(crate) struct Ran {
     pub(super) started: String,
     pub(super) measured: Vec<Measured>,
-    /// Tests that were not begun.
+    /// Tests that were not begun, and the one that an interrupt has ended.
     pub(super) left: Vec<Test>,
     pub(super) place: Described,
-    /// Why it has no more.
+    /// What is wrong with the place, or the way to it.
     pub(super) failure: Option<Failure>,
+    /// The interrupt that ended it.
+    pub(super) interrupted: Option<Failure>,
+}
+
+impl Ran {
+    /// What was whole when it was interrupted, and nothing if no test was.
+    pub(super) fn until(
+        interrupted: Failure,
+        started: String,
+        mut measured: Vec<Measured>,
+        (plan, place): (&Plan, Described),
+    ) -> Result<Self, Failure> {
+        measured.retain(|one| !matches!(one.ended, Some(Ended::Stopped | Ended::Broken { .. })));
+        if measured.is_empty() {
+            return Err(interrupted);
+        }
+        let is_left = |test: &&Test| measured.iter().all(|one| one.test != **test);
+        let left = plan.tests.iter().filter(is_left).copied().collect();
+        let failure = failed(&measured);
+        Ok(Self { started, measured, left, place, failure, interrupted: Some(interrupted) })
+    }
 }
 
 /// What was measured, for the record and for people.

@@ -12,7 +12,7 @@ use harness::signals::Interrupts;
 use harness::target::{self, Reached};
 use load::basic::place::Place;
 use load::basic::wire::Wire;
-use load::basic::{Outcome, run as run_tests, sweep};
+use load::basic::{Event, Measured, Outcome, run as run_tests, sweep};
 use load::scratch::Scratch;
 use net::shape::Shape;
 use perf::record::Durability;
@@ -34,7 +34,9 @@ pub(super) async fn run(
         false => in_scratch(work, target, interrupts, &mut tested).await,
     };
     let Some(outcome) = tested.outcome else {
-        return Err(ended.err().unwrap_or_else(Failure::interrupted));
+        let ended = ended.err().unwrap_or_else(Failure::interrupted);
+        let place = described(work, target, None);
+        return Ran::until(ended, started, tested.measured, (work.plan, place));
     };
     let failure = match (failed(&outcome.measured), ended) {
         (failure, Ok(())) => failure,
@@ -42,13 +44,15 @@ pub(super) async fn run(
         (Some(failure), Err(left)) => Some(failure.and(left.what())),
     };
     let Outcome { measured, left } = outcome;
-    let place = described(work, target, tested.retransmissions);
-    Ok(Ran { started, measured, left, place, failure })
+    let place = described(work, target, Some(tested.retransmissions));
+    Ok(Ran { started, measured, left, place, failure, interrupted: None })
 }
 
 /// What is known when the tests have ended, however the cleaning up goes.
 #[derive(Default)]
 struct Tested {
+    /// Tests that came to their end: all that is left of a run that is interrupted.
+    measured: Vec<Measured>,
     outcome: Option<Outcome>,
     retransmissions: u64,
 }
@@ -133,7 +137,14 @@ async fn in_place(
 /// Runs the tests; an error is what ended them that was no failed test.
 async fn tests(work: &Work<'_>, wire: &Wire, tested: &mut Tested) -> Result<(), Failure> {
     let root = wire.root();
-    let mut observe = lines::observer(work.is_printed, work.plan.mode);
+    let mut print = lines::observer(work.is_printed, work.plan.mode);
+    let whole = &mut tested.measured;
+    let mut observe = |event: Event<'_>| {
+        if let Event::Ended(one) = event {
+            whole.extend(one.whole());
+        }
+        print(event);
+    };
     if work.is_printed {
         harness::output::print(&lines::beginning(&wire.show(&root), work.plan))?;
     }
@@ -145,7 +156,7 @@ async fn tests(work: &Work<'_>, wire: &Wire, tested: &mut Tested) -> Result<(), 
     broken.map_or(Ok(()), Err)
 }
 
-fn described(work: &Work<'_>, target: &Target, retransmissions: u64) -> Described {
+fn described(work: &Work<'_>, target: &Target, retransmissions: Option<u64>) -> Described {
     let (version, proto) = (target.version.number(), target.protocol.name());
     Described {
         kind: "server",
@@ -158,7 +169,7 @@ fn described(work: &Work<'_>, target: &Target, retransmissions: u64) -> Describe
         cache: "none of a client's: each operation is a call to the server",
         version: Some(version),
         proto: Some(proto),
-        retransmissions: Some(retransmissions),
+        retransmissions,
         link: work.args.link.as_ref().map(ToString::to_string),
         ..Described::default()
     }

@@ -264,11 +264,11 @@ fn row(name: &str, better: Better, case: &Case<'_>) -> Option<Row> {
 }
 
 /// Of one record each: by their own intervals, where they have such; wider than needed. One in
-/// which its value does not lie is none.
+/// which its value does not lie, or of no width, is none.
 fn of_two(name: &str, first: &Record, second: &Record) -> Option<Estimate> {
     let of = |record: &Record| {
         let &Metric { value, ci95, .. } = record.metrics().get(name)?;
-        Some((value, ci95.filter(|[lo, hi]| (*lo..=*hi).contains(&value))))
+        Some((value, ci95.filter(|[lo, hi]| lo < hi && (*lo..=*hi).contains(&value))))
     };
     let ((a, own), (b, other)) = (of(first)?, of(second)?);
     let ci95 = own.zip(other).filter(|([a, _], [b, _])| *a > 0.0 && *b > 0.0);

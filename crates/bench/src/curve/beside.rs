@@ -2,8 +2,7 @@
 
 use harness::compared::{Better, Compared, letter};
 use harness::records::sample;
-use load::curve::{Point, Quantity, Signature};
-use perf::stats::Sample;
+use load::curve::{Kind, Point, Quantity, Signature};
 
 use super::outcome::{Outcome, Server};
 
@@ -38,7 +37,9 @@ fn between((a, first): (&str, &Server), (b, other): (&str, &Server)) -> Vec<Line
         );
         return vec![("compared".to_owned(), why)];
     };
-    let mut lines = vec![("throughput".to_owned(), throughput((a, one), (b, two)))];
+    let points = (&first.measured.points[..], &other.measured.points[..]);
+    let of_all = || ("throughput".to_owned(), throughput((a, one), (b, two)));
+    let mut lines = vec![in_loops(a, b, points).unwrap_or_else(of_all)];
     let times = [("response at base", Quantity::Base), ("response overall", Quantity::Overall)];
     for (what, quantity) in times {
         if let Some(ratio) = one.ratio(two, quantity) {
@@ -46,7 +47,7 @@ fn between((a, first): (&str, &Server), (b, other): (&str, &Server)) -> Vec<Line
             lines.push((what.to_owned(), compared.sentence(a, b)));
         }
     }
-    lines.extend(at_one_load((a, &first.measured.points), (b, &other.measured.points)));
+    lines.extend(response(a, b, points));
     lines
 }
 
@@ -70,22 +71,36 @@ fn throughput((a, one): (&str, &Signature), (b, two): (&str, &Signature)) -> Str
     }
 }
 
+/// The points of two servers.
+type Points<'a> = (&'a [Point], &'a [Point]);
+
 /// Response times at the highest load that both sustained, where there is such a one.
-fn at_one_load((a, first): (&str, &[Point]), (b, other): (&str, &[Point])) -> Option<Line> {
-    let fit = |point: &&Point| point.is_valid() && !point.is_over();
-    // Points are in the order of their loads.
-    let (one, two) = first.iter().filter(fit).rev().find_map(|one| {
-        let two = other.iter().filter(fit).find(|two| (two.load - one.load).abs() < 1e-6)?;
-        Some((one, two))
-    })?;
-    let compared = Compared::of(&batches(one)?, &batches(two)?, Better::Smaller)?;
+fn response(a: &str, b: &str, points: Points<'_>) -> Option<Line> {
+    let (one, two) = at_one_load(points)?;
+    let [first, other] = [one, two].map(|point| sample(point.batches_us()));
+    let compared = Compared::of(&first?, &other?, Better::Smaller)?;
     let what = format!("response at {}", super::text::shown_load(one));
     Some((what, compared.sentence(a, b)))
 }
 
-/// Mean response times of the batches of a point, in us.
-fn batches(point: &Point) -> Option<Sample> {
-    sample(point.batches_us())
+/// Throughput with the most operations outstanding that both were measured with. Nothing is offered
+/// in a closed loop: what a server did is what it could do so.
+fn in_loops(a: &str, b: &str, points: Points<'_>) -> Option<Line> {
+    let (one, two) = at_one_load(points).filter(|(one, _)| one.kind == Kind::Closed)?;
+    let [first, other] = [one, two].map(|point| sample(point.batches_per_s()));
+    let compared = Compared::of(&first?, &other?, Better::Larger)?;
+    let what = format!("throughput at {}", super::text::shown_load(one));
+    Some((what, compared.sentence(a, b)))
+}
+
+/// The points of the highest load that both sustained.
+fn at_one_load<'a>((first, other): Points<'a>) -> Option<(&'a Point, &'a Point)> {
+    let fit = |point: &&Point| point.is_valid() && !point.is_over();
+    // Points are in the order of their loads.
+    first.iter().filter(fit).rev().find_map(|one| {
+        let two = other.iter().filter(fit).find(|two| (two.load - one.load).abs() < 1e-6)?;
+        Some((one, two))
+    })
 }
 
 /// How the lines are to be read.
@@ -95,7 +110,6 @@ pub(super) const fn legend() -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use load::curve::Kind;
     use load::mix::outcome::{Batch, Tally};
     use load::mix::{Operation, Outcome as Run};
     use perf::units::Nanos;
@@ -131,7 +145,7 @@ mod tests {
 
     fn compared(one: &[Point], two: &[Point]) -> (String, Option<Line>) {
         let of = |points: &[Point]| Signature::of(points).unwrap();
-        (throughput(("A", &of(one)), ("B", &of(two))), at_one_load(("A", one), ("B", two)))
+        (throughput(("A", &of(one)), ("B", &of(two))), response("A", "B", (one, two)))
     }
 
     #[test]
@@ -148,6 +162,21 @@ mod tests {
         let (throughput, response) = compared(&fast, &fast);
         assert!(throughput.contains("cannot be distinguished"), "{throughput}");
         assert!(response.unwrap().1.contains("cannot be distinguished"));
+    }
+
+    #[test]
+    fn in_a_closed_loop_throughput_is_compared_though_nothing_was_offered() {
+        let closed = |times| -> Vec<Point> {
+            let point = |point| Point { kind: Kind::Closed, ..point };
+            points(times, true).into_iter().map(point).collect()
+        };
+        let (fast, slow) = (closed(1), closed(2));
+        let (what, faster) = in_loops("A", "B", (&slow, &fast)).unwrap();
+        assert!(what.starts_with("throughput at 300"), "{what}");
+        assert!(faster.starts_with("B is faster 2.00 times"), "{faster}");
+        let same = in_loops("A", "B", (&fast, &fast)).unwrap().1;
+        assert!(same.contains("cannot be distinguished"), "{same}");
+        assert_eq!(in_loops("A", "B", (&points(1, true), &points(2, true))), None);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use harness::compared::{Better, Compared};
 use harness::records::{self, known};
+use load::file_system::FileSystem;
 use load::latencies::{self, Bar, SPIKES_OF_A_RHYTHM, STANDS_OUT, Summary};
 use load::seqwrite_files::Mark;
 use perf::record::Durability;
@@ -60,7 +61,7 @@ fn write_rates(out: &mut String, one: &Measured, width: usize) -> std::fmt::Resu
     for mark in Mark::ALL {
         let cell = one
             .rates(mark)
-            .map(|rates| format!("{:.1} ({:.0}..{:.0})", rates.median(), rates.min(), rates.max()));
+            .map(|rates| format!("{:.1} ({:.1}..{:.1})", rates.median(), rates.min(), rates.max()));
         write!(out, "{:>22}", cell.unwrap_or_default())?;
     }
     writeln!(out)
@@ -97,7 +98,6 @@ fn write_ratios(
     width: usize,
     mix: bool,
 ) -> std::fmt::Result {
-    let (mine, theirs) = (one.place.file_system.flushed, first.place.file_system.flushed);
     let is_fair = is_compared(Mark::Flushed, one, first, mix);
     write!(out, "{OF_THE_FIRST:width$}")?;
     for mark in Mark::ALL {
@@ -113,8 +113,8 @@ fn write_ratios(
             out,
             "  flushed and closed are not compared: what is flushed survives {} there, {} here \
              (--mix-durability compares all the same)",
-            survived(theirs),
-            survived(mine)
+            survived(&first.place.file_system),
+            survived(&one.place.file_system)
         )?;
     }
     Ok(())
@@ -127,7 +127,7 @@ fn write_place(out: &mut String, one: &Measured, slow: Nanos) -> std::fmt::Resul
         "\n{}: {}; what is flushed survives {}",
         one.place.name(),
         file_system.kind,
-        survived(file_system.flushed)
+        survived(file_system)
     )?;
     let [own, machine] = one.cpu_s_per_gib();
     let machine = machine.map(|time| format!(", of the whole machine {time:.2} s"));
@@ -206,11 +206,12 @@ fn write_bars(out: &mut String, bars: &[Bar]) -> std::fmt::Result {
     Ok(())
 }
 
-fn survived(durability: Option<Durability>) -> &'static str {
-    match durability {
+fn survived(file_system: &FileSystem) -> &'static str {
+    match file_system.flushed {
         None => "something that is not known from here",
         Some(Durability::Memory) => "nothing",
         Some(Durability::PageCache) => "the end of the server, but no loss of power",
+        Some(Durability::Stable) if file_system.is_nfs() => "a loss of power, as NFS promises",
         Some(Durability::Stable) => "a loss of power",
     }
 }

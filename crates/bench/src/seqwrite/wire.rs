@@ -150,6 +150,7 @@ pub(super) fn summary(run: &Run) -> String {
         "seqwrite    {length} in WRITEs of {call}, {stable}, {outstanding} outstanding, a COMMIT \
          after {commit}
 target      {target}
+durable     what is committed survives a loss of power, as NFS promises
 throughput  {median:.1} MiB/s (median of {n}; {min:.1} to {max:.1}), COMMIT included
 WRITE       {times}  ({calls} calls)
 client CPU  {cpu}

@@ -44,7 +44,7 @@ fn write(out: &mut String, outcome: &Outcome, plan: &Plan) -> std::fmt::Result {
 }
 
 fn write_place(out: &mut String, place: &Described) -> std::fmt::Result {
-    let survives = survives(place.durability);
+    let survives = survives(place);
     let Described { name, place, file_system, cached, .. } = place;
     writeln!(
         out,
@@ -240,11 +240,12 @@ pub(super) fn is_fair(place: &Described, first: &Described, plan: &Plan) -> bool
     plan.mix_durability || (is_known && place.durability == first.durability)
 }
 
-fn survives(durability: Option<Durability>) -> &'static str {
-    match durability {
+fn survives(place: &Described) -> &'static str {
+    match place.durability {
         None => "something that is not known from here",
         Some(Durability::Memory) => "nothing: it lies in memory",
         Some(Durability::PageCache) => "the end of this program, but no loss of power",
+        Some(Durability::Stable) if place.is_promised => "a loss of power, as NFS promises",
         Some(Durability::Stable) => "a loss of power",
     }
 }

@@ -37,6 +37,8 @@ pub(super) struct Described {
     pub(super) mount_options: Option<String>,
     /// What a test's changes survive when its time is over; `None` where that is not known.
     pub(super) durability: Option<Durability>,
+    /// It is a server that promises it.
+    pub(super) is_promised: bool,
     /// Who counts calls.
     pub(super) counted: &'static str,
     /// What was done to caches before each test.
@@ -74,13 +76,18 @@ impl Server {
 }
 
 /// An empty directory to mount on, removed with this value: not with what is in it, which would be
-/// the server's if it were still mounted.
+/// the server's if it were still mounted. It lies in a directory that nobody else may enter: what
+/// root mounts has the modes of the server's own root, and would be open to every user of this host.
 pub(super) struct MountPoint(PathBuf);
 
 impl MountPoint {
-    pub(super) fn make() -> std::io::Result<Self> {
-        let made = tempfile::Builder::new().prefix("nfskit-suite13-").tempdir()?;
-        Ok(Self(made.keep()))
+    pub(super) fn make() -> Result<Self, Failure> {
+        let made = local::private(None, "a TMPDIR that this user may write in")?;
+        let inside = made.path().join("suite13");
+        std::fs::create_dir(&inside).map_err(Failure::resources)?;
+        // Removed by us, not with what may still be mounted.
+        let _kept = made.keep();
+        Ok(Self(inside))
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -90,7 +97,9 @@ impl MountPoint {
 
 impl Drop for MountPoint {
     fn drop(&mut self) {
-        std::fs::remove_dir(&self.0).ok();
+        for dir in self.0.ancestors().take(2) {
+            std::fs::remove_dir(dir).ok();
+        }
     }
 }
 

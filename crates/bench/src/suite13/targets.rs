@@ -84,11 +84,12 @@ fn directory(place: &Place, dir: &Path, plan: &Plan, tag: &str) -> Result<Target
         let path = dir.to_owned();
         Failure::from(LoadError::Local { doing: "looking at a directory", path, cause })
     })?;
-    let FileSystem { kind, mount_options, flushed } =
-        FileSystem::of(&dir).map_err(Failure::from)?;
+    let file_system = FileSystem::of(&dir).map_err(Failure::from)?;
+    let is_promised = file_system.is_nfs();
+    let FileSystem { kind, mount_options, flushed } = file_system;
     let scratch = local::scratch(&dir, tag)?;
     let is_nfs = kind.starts_with("nfs");
-    let flushes = plan.sync || is_nfs || kind == "fuse.nfskit";
+    let flushes = plan.sync || is_promised;
     let durability = match flushed {
         Some(Durability::Stable) if !flushes => Some(Durability::PageCache),
         flushed => flushed,
@@ -110,6 +111,7 @@ fn directory(place: &Place, dir: &Path, plan: &Plan, tag: &str) -> Result<Target
         file_system: kind,
         mount_options,
         durability,
+        is_promised,
         counted: if is_nfs { "by the kernel" } else { "by nobody" },
         cached: cached.to_owned(),
     };
@@ -133,10 +135,7 @@ fn server<'a>(
     args: &Suite13,
     plan: &'a Plan,
 ) -> Result<Reaching<'a>, Failure> {
-    let at = MountPoint::make().map_err(|cause| {
-        let what = format!("no directory to mount on: {cause}");
-        Failure::environment(what, "a TMPDIR that this user may write in")
-    })?;
+    let at = MountPoint::make()?;
     let words = args.options_of(place);
     let embedded = EmbeddedMount::new(url, &words, at.path().to_owned())?;
     let options = target::options(embedded.target(), Options::REPLY_LIMIT, Shape::default());
@@ -162,6 +161,7 @@ impl Reaching<'_> {
             mount_options: Some(options).filter(|options| !options.is_empty()),
             // Every file is flushed when it is closed, with what the protocol promises of that.
             durability: Some(Durability::Stable),
+            is_promised: true,
             counted: "by our client",
             cached: cached.to_owned(),
         };

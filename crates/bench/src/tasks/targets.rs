@@ -178,7 +178,7 @@ fn removed<T>(dir: &std::path::Path, outcome: Result<T, Failure>) -> Result<T, F
 }
 
 fn directory(name: String, file_system: FileSystem, is_synced: bool) -> Place {
-    let is_nfs = file_system.kind.starts_with("nfs") || file_system.kind == "fuse.nfskit";
+    let is_nfs = file_system.is_nfs();
     let (durability, survives) = match file_system.flushed {
         Some(Durability::Stable) if is_nfs => {
             (Some(Durability::Stable), "a loss of power, as the protocol promises of a close")

@@ -245,6 +245,31 @@ fn an_interrupted_run_takes_away_what_it_made() {
     }
 }
 
+#[test]
+fn an_interrupted_run_records_the_tests_that_were_whole() {
+    let (dir, served) =
+        (tempfile::tempdir().unwrap(), Served::folder(&["--metadata-sync", "never"]));
+    let out = tempfile::tempdir().unwrap();
+    let json = out.path().join("basic.json");
+    let long = ["--test", "3,6", "--count", "20000", "--json", json.to_str().unwrap()];
+    let url = served.url();
+    for (place, path) in [(dir.path().to_str().unwrap(), dir.path()), (&*url, served.path())] {
+        let option = if path == dir.path() { "--dir" } else { "--target" };
+        let running = Program::start(basic(&long).args([option, place]));
+        let ground = appears(&scratch_appears(path), |name| name == "test6");
+        appears(&ground, |name| name == "file.17");
+        running.signal(Signal::INT);
+        let finished = running.finish();
+        assert!(finished.was_interrupted(), "{finished:?}");
+        let record: Value = serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+        let text = record.to_string();
+        assert!(text.contains("test3") && !text.contains("\"test6/"), "{text}");
+        assert_eq!(record["warnings"][0]["code"], "partial", "{text}");
+        assert_eq!(names(path), NOTHING);
+    }
+    served.stop();
+}
+
 fn wait_for_files(dir: &Path, in_place: bool) {
     let ground = match in_place {
         true => dir.to_owned(),

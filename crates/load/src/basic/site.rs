@@ -34,6 +34,18 @@ impl Measured {
     pub fn own(&self) -> Nanos {
         self.elapsed.saturating_sub(self.waited)
     }
+
+    /// A copy of what came to its end.
+    pub fn whole(&self) -> Option<Self> {
+        let ended = match &self.ended {
+            None => None,
+            Some(Ended::Failed(failed)) => Some(Ended::Failed(failed.clone())),
+            Some(Ended::Unsupported(why)) => Some(Ended::Unsupported(why.clone())),
+            Some(Ended::Broken { .. } | Ended::Stopped) => return None,
+        };
+        let (lines, operations) = (self.lines.clone(), self.operations.clone());
+        Some(Self { lines, operations, ended, ..*self })
+    }
 }
 
 /// A test at work: its numbers, its clocks, and where its results are compared.

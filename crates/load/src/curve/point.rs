@@ -70,9 +70,12 @@ impl Point {
     /// The mean response times of its batches, in microseconds: of batches so long that one does
     /// not resemble the next.
     pub fn batches_us(&self) -> Vec<f64> {
-        let responses = responses(&self.outcome);
-        let long = responses.chunks(Blocks::of(&responses).length);
-        long.filter_map(|batches| Sum::of(batches).mean()).collect()
+        means(&responses(&self.outcome))
+    }
+
+    /// The rates of its batches, in answers a second; batches as long as those of response times.
+    pub fn batches_per_s(&self) -> Vec<f64> {
+        means(&answered(&self.outcome))
     }
 
     /// Operations outstanding on average, by Little's law.
@@ -80,6 +83,12 @@ impl Point {
         let response_s = self.outcome.response_mean().map_or(0.0, Nanos::as_secs_f64);
         response_s * self.outcome.achieved_per_s()
     }
+}
+
+/// Of batches so long that one does not resemble the next.
+fn means(batches: &[Sum]) -> Vec<f64> {
+    let long = batches.chunks(Blocks::of(batches).length);
+    long.filter_map(|batches| Sum::of(batches).mean()).collect()
 }
 
 /// Of each batch, its answers and its seconds.

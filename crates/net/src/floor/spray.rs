@@ -350,7 +350,7 @@ impl<'a> Replies<'a> {
         let at = xid.wrapping_sub(self.first_xid) as usize;
         let Some(place) = self.came_ns.get(at) else { return };
         // The first reply counts, should there be two.
-        if place.swap(now_ns, Ordering::Relaxed) == 0 {
+        if place.compare_exchange(0, now_ns, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
             self.count.fetch_add(1, Ordering::Relaxed);
             if call::results_at(reply).is_err() {
                 self.refused.fetch_add(1, Ordering::Relaxed);

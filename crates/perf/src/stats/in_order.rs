@@ -51,11 +51,13 @@ pub fn median_in_order(portions: &[Vec<f64>]) -> Result<Estimate, StatsError> {
 }
 
 /// The mean of values of which each batch has some, in the order of the batches: the sum of all
-/// over their number. A batch weighs what it has. `None` without any value; without an interval
-/// where batches resemble each other so much that they are not two values, as while a queue grows.
+/// over their number. A batch weighs what it has, and one without a value is none. `None` without
+/// any value; without an interval where fewer than two batches have values, or batches resemble
+/// each other so much that they are not two values, as while a queue grows.
 pub fn mean_in_order(batches: &[Sum]) -> Option<Estimate> {
-    let total = Sum::of(batches);
-    let value = total.mean()?;
+    let filled = batches.iter().filter(|batch| batch.count > 0.0).copied();
+    let batches: &[Sum] = &filled.collect::<Vec<_>>();
+    let value = Sum::of(batches).mean()?;
     let (off, _) = self::batches(batches.len(), off(batches)?);
     let half = half(&off).filter(|half| half.is_finite() && independent(&off) >= 2.0);
     let least = batches.iter().filter_map(|batch| batch.mean()).fold(f64::INFINITY, f64::min);
@@ -314,6 +316,13 @@ mod tests {
         // None is below nothing, and so is no interval.
         assert!(mean.ci95.unwrap().lo > 0.0, "{mean:?}");
         assert_eq!(mean_in_order(&[sum(0.0, 0.0)]), None);
+        // One answer among many empty batches is one value, and two are two.
+        let mut sparse = vec![sum(0.0, 0.0); 20];
+        sparse[3] = sum(7.0, 1.0);
+        assert_eq!(mean_in_order(&sparse), Some(Estimate { value: 7.0, ci95: None }));
+        sparse[9] = sum(9.0, 1.0);
+        let two = mean_in_order(&sparse).unwrap().ci95.unwrap();
+        assert!(two.lo < 1.0 && two.hi > 15.0, "{two:?}");
         assert_eq!(mean_in_order(&[sum(6.0, 3.0)]).unwrap(), Estimate { value: 2.0, ci95: None });
     }
 }

@@ -25,8 +25,8 @@ pub(super) fn form(outcome: &Probed) -> String {
         );
     }
     if !Shown::of(outcome).storage() {
-        return "Whether the server stops for its disk or goes on working does not show, as its \
-                storage takes no time that does."
+        return "Whether the server stops for its disk or goes on working does not show, as no time \
+                of its storage does."
             .to_owned();
     }
     if !explanation.knows_form(0) {
@@ -131,6 +131,24 @@ fn stability(outcome: &Probed, shown: &Shown) -> Option<Note> {
                     are stable (FILE_SYNC), so there are no COMMITs, and T_B is in T_op here";
         return Some(("stable", text.to_owned()));
     }
+    let [block, commit] =
+        [(shown.block, &outcome.findings.block_us), (shown.commit, &outcome.findings.commit_us)]
+            .map(|(shown, estimate)| at_most_us(outcome, estimate).filter(|_| !shown));
+    if let Some(text) = match (block, commit, shown.storage()) {
+        (Some(at_most_us), _, true) => Some(format!(
+            "T_B of 8 KiB cannot be told: FILE_SYNC of a block takes 0 to {at_most_us:.0} us \
+             longer than UNSTABLE; measure again when the machine is quiet"
+        )),
+        (None, None, _) | (_, _, true) => None,
+        (block, commit, false) => Some(format!(
+            "T_B cannot be told: FILE_SYNC of a block takes 0 to {:.0} us longer than UNSTABLE, \
+             and a COMMIT 0 to {:.0} us longer than NULL; measure again when the machine is quiet",
+            block.unwrap_or(outcome.findings.block_us.value),
+            commit.unwrap_or(outcome.findings.commit_us.value)
+        )),
+    } {
+        return Some(("open-stability", text));
+    }
     if !shown.storage() {
         let text = "T_B does not show: FILE_SYNC takes no longer than UNSTABLE, and a COMMIT no \
                     longer than NULL; the server keeps data in memory, or in storage that is as \
@@ -140,6 +158,13 @@ fn stability(outcome: &Probed, shown: &Shown) -> Option<Note> {
     let text = "T_B of 8 KiB does not show: FILE_SYNC of a block takes no longer than UNSTABLE, \
                 while a COMMIT of many takes time";
     (!shown.block).then(|| ("small-stability", text.to_owned()))
+}
+
+/// How much a time of storage may be at most, where that is no small part of a call: over half of a
+/// network round trip (a guess). An interval that only reaches 0 does not show that there is none.
+fn at_most_us(outcome: &Probed, estimate: &Estimate) -> Option<f64> {
+    let half_us = outcome.findings.round_trip.value / 2.0;
+    estimate.ci95.map(|ci95| ci95.hi).filter(|hi| *hi > half_us)
 }
 
 fn operation(outcome: &Probed, shown: &Shown) -> Option<Note> {
@@ -409,6 +434,24 @@ mod tests {
         assert!(printed.contains("T_B of 8 KiB does not show"), "{printed}");
         assert!(!printed.contains("keeps data in memory"), "{printed}");
         assert!(printed.contains("The server stops for its disk"), "{printed}");
+    }
+
+    #[test]
+    fn storage_that_may_take_long_is_neither_memory_nor_as_fast_as_unstable() {
+        let mut busy = outcome();
+        busy.findings.block_us = unidentified(12_216.0);
+        let printed = text(&busy);
+        assert!(printed.contains("T_B of 8 KiB cannot be told"), "{printed}");
+        assert!(printed.contains("0 to 12216 us longer"), "{printed}");
+        busy.findings.commit_us = unidentified(10.0);
+        let printed = text(&busy);
+        assert!(printed.contains("T_B cannot be told"), "{printed}");
+        for part in ["keeps data in memory", "takes no longer than", "does not show: FILE_SYNC"] {
+            assert!(!printed.contains(part), "{part:?} in {printed}");
+        }
+        // A tenth of a round trip is as good as nothing.
+        busy.findings.block_us = unidentified(20.0);
+        assert!(text(&busy).contains("the server keeps data in memory"), "{}", text(&busy));
     }
 
     #[test]

@@ -135,10 +135,7 @@ async fn embedded(
 }
 
 fn temporary() -> Result<TempDir, Failure> {
-    tempfile::Builder::new().prefix("nfskit-").tempdir().map_err(|cause| {
-        let what = format!("cannot make a temporary directory: {cause}");
-        Failure::environment(what, "TMPDIR=DIR, or --store DIR")
-    })
+    local::private(None, "TMPDIR=DIR, or --store DIR")
 }
 
 fn durability(medium: Medium) -> Durability {

@@ -8,6 +8,7 @@ mod report;
 use std::collections::BTreeMap;
 
 use harness::exit::Failure;
+use harness::local;
 use harness::mounts::proxy::Proxy;
 use harness::values::target;
 use harness::verbosity::Verbosity;
@@ -115,16 +116,8 @@ fn place(name: &str, at: At) -> Place {
 impl Badros {
     /// A directory for the time of the run.
     fn own_dir(&self) -> Result<TempDir, Failure> {
-        let mut builder = tempfile::Builder::new();
-        let builder = builder.prefix("nfskit-badros-");
-        let made = match &self.dir {
-            Some(dir) => builder.tempdir_in(dir),
-            None => builder.tempdir(),
-        };
-        made.map_err(|cause| {
-            let what = format!("no directory of our own: {cause}");
-            Failure::environment(what, "--dir, or a TMPDIR that this user may write in")
-        })
+        let advice = "--dir DIR, or a TMPDIR that this user may write in";
+        local::private(self.dir.as_deref(), advice)
     }
 
     /// All places but the proxy.

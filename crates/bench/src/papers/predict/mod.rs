@@ -6,7 +6,6 @@ mod table;
 use std::path::Path;
 
 use harness::exit::Failure;
-use harness::hints;
 use harness::local;
 use harness::output::Bars;
 use harness::records;
@@ -269,20 +268,7 @@ async fn sweep(
 }
 
 fn directory(parent: Option<&Path>) -> Result<tempfile::TempDir, Failure> {
-    parent.map_or(Ok(()), local::is_fit_for_root)?;
-    let mut builder = tempfile::Builder::new();
-    builder.prefix("nfskit-");
-    let made = match parent {
-        Some(parent) => builder.tempdir_in(parent),
-        None => builder.tempdir(),
-    };
-    made.map_err(|cause| {
-        let advice = match parent {
-            Some(_) => hints::writing(&cause),
-            None => "--dir DIR, or a TMPDIR that this user may write in",
-        };
-        Failure::environment(format!("cannot make a directory: {cause}"), advice)
-    })
+    local::private(parent, "--dir DIR, or a TMPDIR that this user may write in")
 }
 
 /// The lower half explained, and what follows for the upper.

@@ -13,8 +13,8 @@ use super::target::{self, Target};
 /// Relays between any NFS clients and a server, over an emulated link.
 ///
 /// Clients reach the server through the address that it prints, with the latency, rate and
-/// impairments of PROFILE in each direction. Every RPC message gets its own time; connections and
-/// clients each have a link of their own, as hosts on a switch have.
+/// impairments of PROFILE in each direction. Every RPC message gets its own time. Each client host
+/// has a link of its own, as on a switch, and its connections share it.
 ///
 /// SIGHUP reads a profile that is a file again; SIGINT and SIGTERM end it after what is on its way,
 /// with a summary; a second one ends it at once.
