@@ -104,12 +104,9 @@ fn a_sweep_or_a_curve_that_does_not_saturate_has_no_number_for_it() {
 #[test]
 fn callers_that_are_few_limit_the_formula_and_the_world_alike() {
     let files = Files::new();
-    let rows = "3037 1.1\n6071 1.3\n9135 1.4\n13147 1.2\n16242 1.3\n18983 1.4\n21771 1.9\n\
-                24532 2.0\n27650 2.4\n30555 3.5\n";
-    let curve = files.with("curve.txt", &format!("throughput_per_s response_ms\n{rows}"));
-    let json = files.with("out.json", "");
-    let printed =
-        run(["model", "whatif", &curve, "L+1ms", "--callers", "2", "--json", &json]).stdout;
+    let (curve, json) = (files.with("curve.txt", F840), files.with("out.json", ""));
+    let few = ["--cpus", "2", "--disks", "76", "--callers", "2", "--json", &json];
+    let printed = run([&["model", "whatif", &curve, "L+1ms"], &few[..]].concat()).stdout;
     assert!(printed.contains("calls/s, by the callers"), "{printed}");
     let record: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
@@ -146,12 +143,12 @@ fn parameters_make_a_curve() {
     assert!(finished.stdout.contains("with 24 callers"));
 }
 
-/// As a probe of a path 100 us away leaves it.
-const PROBED: &str = r#"{"schema": "nfskit.run/1", "tool": {"version": "0"},
-"started": "2026-01-01T00:00:00Z", "model": {"path": {"round_trip_us": 210.0,
+/// As a probe of a path 500 us away leaves it. Calls are long, so that few of them are simulated.
+pub(crate) const PROBED: &str = r#"{"schema": "nfskit.run/1", "tool": {"version": "0"},
+"started": "2026-01-01T00:00:00Z", "model": {"path": {"round_trip_us": 1000.0,
 "ser_us_per_kib": 8.5, "op_us": 40.0, "overhead_us": 1.0, "capacity_call_us": 3.0,
 "capacity_us_per_kib": 8.2, "sync_us": 100.0, "sync_us_per_kib": 2.0, "sync_left_us_per_kib": 0.5,
-"unhidden_us_per_kib": 0.1, "stalls": false, "latency_us": 0.0, "call_bytes": 8192,
+"unhidden_us_per_kib": 0.1, "stalls": false, "latency_us": 0.0, "call_bytes": 65536,
 "outstanding": 2, "commit_bytes": 4194304, "spread": [0.05, 0.02, 0.1, 0.2, 0.05, 0.3]}}}"#;
 
 #[test]
@@ -178,28 +175,32 @@ fn a_probed_path_is_changed_by_formula_mean_value_analysis_and_simulation() {
     assert_eq!(foreign.code, Some(2), "{foreign:?}");
     let simulated = run(["model", "simulate", &probed]);
     assert_eq!(simulated.code, Some(0), "{simulated:?}");
-    let broken = files.with("broken.json", &PROBED.replace("210.0", "-1.0"));
+    let broken = files.with("broken.json", &PROBED.replace("1000.0", "-1.0"));
     let refused = run(["model", "whatif", &broken, "L+1ms"]);
     assert_eq!(refused.code, Some(3), "{refused:?}");
     assert!(refused.stderr.contains("round_trip_us is -1"), "{refused:?}");
 }
 
-/// The same path behind a link of 50 us and 1 Gbit/s, with a sweep of it.
-fn swept() -> String {
-    let measured = [(1, 24.5), (2, 48.0), (4, 92.0), (8, 112.0)].map(|(outstanding, mib_per_s)| {
-        format!(r#"{{"call_bytes": 8192, "outstanding": {outstanding}, "mib_per_s": {mib_per_s}}}"#)
-    });
-    let known = format!(
-        r#""latency_us": 50.0, "link_us_per_kib": 8.192, "measured": [{}]"#,
-        measured.join(", ")
-    );
+/// The same path behind a link of 50 us and 1 Gbit/s, with what was measured of it.
+fn linked(measured: &str) -> String {
+    let known =
+        format!(r#""latency_us": 50.0, "link_us_per_kib": 8.192, "measured": [{measured}]"#);
     PROBED.replace(r#""latency_us": 0.0"#, &known)
+}
+
+/// With a sweep of it.
+fn swept() -> String {
+    let measured = [(1, 39.0), (2, 78.0), (4, 114.0), (8, 116.0)].map(|(outstanding, mib_per_s)| {
+        let point = format!(r#""outstanding": {outstanding}, "mib_per_s": {mib_per_s}"#);
+        format!(r#"{{"call_bytes": 65536, {point}}}"#)
+    });
+    linked(&measured.join(", "))
 }
 
 #[test]
 fn the_latency_and_the_rate_that_a_record_knows_of_are_replaced() {
     let files = Files::new();
-    let (unknown, known) = (files.with("probe.json", PROBED), files.with("link.json", &swept()));
+    let (unknown, known) = (files.with("probe.json", PROBED), files.with("link.json", &linked("")));
     let after = |file: &str, change: &str| {
         let json = files.with("out.json", "");
         let finished = run(["model", "whatif", file, change, "--json", &json]);
@@ -251,14 +252,14 @@ fn a_what_if_says_which_model_it_believes_and_what_its_base_rests_on() {
     let files = Files::new();
     let (unknown, known) = (files.with("probe.json", PROBED), files.with("link.json", &swept()));
     let text = run(["model", "whatif", &known, "L+1ms"]).stdout;
-    for part in ["believe the ", "the median of 4 points", "base: held to the 48.0 MiB/s"] {
+    for part in ["believe the ", "the median of 4 points", "base: held to the 78.0 MiB/s"] {
         assert!(text.contains(part), "no {part:?} in {text}");
     }
     // What was measured of the change itself is no matter of belief.
     let text = run(["model", "whatif", &known, "outstanding x2"]).stdout;
-    let measured = "\nmeasured, less the beginning and the end of the run by the model: 92.0 MiB/s, \
-                    1.92 x; the formula is ";
-    for part in [measured, "base: held to the 48.0 MiB/s"] {
+    let measured = "\nmeasured, less the beginning and the end of the run by the model: 114.0 MiB/s, \
+                    1.46 x; the formula is ";
+    for part in [measured, "base: held to the 78.0 MiB/s"] {
         assert!(text.contains(part), "no {part:?} in {text}");
     }
     assert!(!text.contains("believe"), "{text}");
@@ -267,7 +268,7 @@ fn a_what_if_says_which_model_it_believes_and_what_its_base_rests_on() {
         assert!(text.contains(part), "no {part:?} in {text}");
     }
     let text = swept()
-        .replace(r#""outstanding": 2, "mib_per_s": 48"#, r#""outstanding": 2, "mib_per_s": 5"#);
+        .replace(r#""outstanding": 2, "mib_per_s": 78"#, r#""outstanding": 2, "mib_per_s": 5"#);
     let text = run(["model", "whatif", &files.with("far.json", &text), "L+1ms"]).stdout;
     assert!(text.contains("something else limits") && !text.contains("believe"), "{text}");
     let unsteady = swept().replace(r#""measured""#, r#""runs_differ_pct": 31, "measured""#);
@@ -298,7 +299,7 @@ fn a_probed_path_is_simulated_as_the_write_that_was_probed() {
     let json = files.with("simulated.json", "");
     let probed = files.with("probe.json", PROBED);
     let finished = run(["model", "simulate", &probed, "--json", &json]);
-    assert!(finished.stdout.contains("sequential write in calls of 8 KiB"), "{finished:?}");
+    assert!(finished.stdout.contains("sequential write in calls of 64 KiB"), "{finished:?}");
     let record: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
     let simulated = record["metrics"]["written_bytes_per_s"]["value"].as_f64().unwrap();
@@ -372,7 +373,8 @@ fn a_change_that_cannot_be_is_refused_with_its_limit() {
 fn callers_that_are_too_few_have_no_simulated_response_time() {
     let files = Files::new();
     let curve = files.with("f840.txt", F840);
-    let text = run(["model", "whatif", &curve, "--callers", "1", "L+1ms"]).stdout;
+    let one = ["--cpus", "2", "--disks", "76", "--callers", "1"];
+    let text = run([&["model", "whatif", &curve, "L+1ms"], &one[..]].concat()).stdout;
     let rows: Vec<&str> = text.lines().filter(|line| line.contains("simulation")).collect();
     assert!(rows.iter().take(2).all(|row| row.contains("not reached")), "{text}");
 }
@@ -407,7 +409,9 @@ fn what_a_fit_saved_is_changed_as_what_it_was_fitted_to() {
     let curve = files.with("f840.txt", F840);
     let saved = files.with("infer.json", "");
     run(["model", "infer", &curve, "--cpus", "2", "--disks", "76", "--json", &saved]);
-    let answer = run(["model", "whatif", &saved, "L+1ms", "--cpus", "2", "--disks", "76"]);
+    // So few callers do not come to the rate, which is not simulated then.
+    let known = ["--cpus", "2", "--disks", "76", "--callers", "2"];
+    let answer = run([&["model", "whatif", &saved, "L+1ms"], &known[..]].concat());
     assert!(answer.stdout.contains("by the processor"), "{answer:?}");
     let fitted = run(["model", "fit", &curve, "--cpus", "2", "--disks", "76"]);
     assert!(fitted.stdout.contains("overall response time 1.559 ms"), "{fitted:?}");
@@ -480,7 +484,7 @@ fn a_bad_sweep_trace_or_record_is_reported_by_its_row_and_reason() {
         ("{}".to_owned(), "not a run record"),
         ("[]".to_owned(), "there are 0 records"),
         (PROBED.replace("model", "other"), "has nothing to explain"),
-        (PROBED.replace("210.0", "null"), "model.path"),
+        (PROBED.replace("1000.0", "null"), "model.path"),
         (PROBED.replace("\"outstanding\": 2", "\"outstanding\": 0"), "outstanding is 0"),
     ] {
         let finished = run(["model", "whatif", &files.with("bad", &text), "outstanding=4"]);

@@ -50,7 +50,7 @@ fn a_run_prints_the_originals_table_and_leaves_nothing() {
         let target = format!("{}{arguments}", served.url());
         let command = nhfsstone(
             &target,
-            &["--target", &target, "-c", "2500", "-l", "5000", "--busy", "--json", record_path],
+            &["-p", "2", "-c", "2500", "-l", "5000", "--busy", "--json", record_path],
         );
         let finished = finish(command);
         assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{finished:?}");
@@ -81,7 +81,8 @@ fn records_are_compared_by_what_calls_take_and_not_by_the_load_that_was_offered(
     let run = |calls: &str, load: &str| {
         let path = out.path().join(format!("{calls}-{load}"));
         let path = path.to_str().unwrap().to_owned();
-        let arguments = ["-T", "getattr", "-c", calls, "-l", load, "--busy", "--json", &path];
+        let one = ["-p", "1", "-T", "getattr", "--busy"];
+        let arguments = [&one[..], &["-c", calls, "-l", load, "--json", &path]].concat();
         let finished = finish(nhfsstone(&served.url(), &arguments));
         assert_eq!(finished.code, Some(0), "{finished:?}");
         path
@@ -112,7 +113,8 @@ fn a_rate_that_was_not_reached_is_reported() {
     let served = Served::folder(&[]);
     let out = tempfile::tempdir().unwrap();
     let record = out.path().join("run.json");
-    let arguments = ["-c", "2000", "-l", "1000000", "--busy", "--json", record.to_str().unwrap()];
+    let one = ["-p", "1", "-c", "1000", "-l", "1000000", "--busy", "--json"];
+    let arguments = [&one[..], &[record.to_str().unwrap()]].concat();
     let finished = finish(nhfsstone(&served.url(), &arguments));
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(finished.stdout.contains("\nrate        NOT reached: "), "{finished:?}");
@@ -144,7 +146,8 @@ fn a_mix_is_what_nfsstat_printed_or_a_file_and_a_bad_one_has_its_place() {
                                     75 37%\n",
     );
     let run = |mix: &str| {
-        finish(nhfsstone(&served.url(), &["-m", mix, "-c", "200", "-l", "2000", "--busy"]))
+        let one = ["-p", "1", "-c", "200", "-l", "2000", "--busy", "-m", mix];
+        finish(nhfsstone(&served.url(), &one))
     };
     let finished = run(&counted);
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{finished:?}");

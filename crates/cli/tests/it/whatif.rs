@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use crate::model::PROBED;
 use crate::program::run;
 
 /// The changes that a question may be about.
@@ -72,14 +73,6 @@ const TABLE: [(&str, [&str; 8]); 4] = [
         ],
     ),
 ];
-
-/// A path 100 us away, as a probe leaves it.
-const PROBED: &str = r#"{"schema": "nfskit.run/1", "tool": {"version": "0"},
-"started": "2026-01-01T00:00:00Z", "model": {"path": {"round_trip_us": 210.0,
-"ser_us_per_kib": 8.5, "op_us": 40.0, "overhead_us": 1.0, "capacity_call_us": 3.0,
-"capacity_us_per_kib": 8.2, "sync_us": 100.0, "sync_us_per_kib": 2.0, "sync_left_us_per_kib": 0.5,
-"unhidden_us_per_kib": 0.1, "stalls": false, "latency_us": 0.0, "call_bytes": 8192,
-"outstanding": 2, "commit_bytes": 4194304, "spread": [0.05, 0.02, 0.1, 0.2, 0.05, 0.3]}}}"#;
 
 fn text(source: &str) -> String {
     match source {
@@ -166,8 +159,9 @@ fn a_log_gains_no_more_where_a_probe_saw_the_server_stop() {
         assert!(rows.len() >= 3, "{answer:?}");
         (rows, answer.stdout.contains("stops for its disk"))
     };
-    let goes_on = gains("goes-on", PROBED);
-    let stops = gains("stops", &PROBED.replace("\"stalls\": false", "\"stalls\": true"));
+    let probe = PROBED.replace("65536", "8192");
+    let goes_on = gains("goes-on", &probe);
+    let stops = gains("stops", &probe.replace("\"stalls\": false", "\"stalls\": true"));
     assert_eq!((&goes_on.0, goes_on.1, stops.1), (&stops.0, false, true));
 }
 
@@ -201,8 +195,7 @@ fn a_fit_of_any_source_is_changed_and_simulated_from_its_record() {
 fn the_bandwidth_that_fills_a_link_is_that_of_the_calls_that_were_probed() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("probe.json");
-    std::fs::write(&file, PROBED.replace("\"call_bytes\": 8192", "\"call_bytes\": 1048576"))
-        .unwrap();
+    std::fs::write(&file, PROBED.replace("65536", "1048576")).unwrap();
     let threshold = |data: &[&str]| {
         let line =
             ["model", "sensitivity", file.to_str().unwrap(), "--reads", "0", "--writes", "100"];

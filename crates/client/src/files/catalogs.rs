@@ -243,6 +243,10 @@ impl Catalogs {
         if known.is_too_large {
             return;
         }
+        // What is there was all listed, and what is not there was not: nothing of it is older.
+        if known.names.values().filter(|known| known.file.is_some()).count() == entries.len() {
+            known.requested = Some(at);
+        }
         let listing = entries.iter().map(|entry| (entry.cookie, entry.name.as_slice().into()));
         let listing = Some((verifier, listing.collect()));
         let is_new = known.listing != listing;

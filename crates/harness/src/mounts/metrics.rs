@@ -38,21 +38,21 @@ fn write(page: &mut Page, files: &Files) {
 fn procedures(page: &mut Page, counters: &Counters, version: Version) {
     type Count = fn(&net::call::ProcedureCounters) -> f64;
     let families: [(&str, &str, Count); 9] = [
-        ("nfskit_client_calls_total", "Calls ended.", |p| p.ops as f64),
-        ("nfskit_client_retransmissions_total", "Calls retransmitted.", |p| {
+        ("nfskit_mount_calls_total", "Calls ended.", |p| p.ops as f64),
+        ("nfskit_mount_retransmissions_total", "Calls retransmitted.", |p| {
             p.retransmissions as f64
         }),
-        ("nfskit_client_major_timeouts_total", "Calls without answer for timeo x retrans.", |p| {
+        ("nfskit_mount_major_timeouts_total", "Calls without answer for timeo x retrans.", |p| {
             p.major_timeouts as f64
         }),
-        ("nfskit_client_errors_total", "Calls that got no reply.", |p| p.errors as f64),
-        ("nfskit_client_sent_bytes_total", "Bytes of calls.", |p| p.bytes_sent as f64),
-        ("nfskit_client_received_bytes_total", "Bytes of replies.", |p| p.bytes_received as f64),
-        ("nfskit_client_queue_seconds_total", "From the call until it was sent.", |p| {
+        ("nfskit_mount_errors_total", "Calls that got no reply.", |p| p.errors as f64),
+        ("nfskit_mount_sent_bytes_total", "Bytes of calls.", |p| p.bytes_sent as f64),
+        ("nfskit_mount_received_bytes_total", "Bytes of replies.", |p| p.bytes_received as f64),
+        ("nfskit_mount_queue_seconds_total", "From the call until it was sent.", |p| {
             seconds(p.queue)
         }),
-        ("nfskit_client_rtt_seconds_total", "From the sending to the reply.", |p| seconds(p.rtt)),
-        ("nfskit_client_execute_seconds_total", "The whole.", |p| seconds(p.execute)),
+        ("nfskit_mount_rtt_seconds_total", "From the sending to the reply.", |p| seconds(p.rtt)),
+        ("nfskit_mount_execute_seconds_total", "The whole.", |p| seconds(p.execute)),
     ];
     for (name, help, count) in families {
         let mut family = page.family(name, Kind::Counter, help);
@@ -77,10 +77,10 @@ fn transport(counters: &Counters) -> Vec<Reading> {
     let transport = counters.transport;
     let row = |name, help, count: u64| Reading::new(name, help, count as f64);
     vec![
-        row("nfskit_client_connects_total", "Connections made.", transport.connects),
-        row("nfskit_client_disconnects_total", "Connections lost.", transport.disconnects),
-        row("nfskit_client_bad_xids_total", "Replies nobody waited for.", transport.bad_xids),
-        row("nfskit_client_calls_in_flight", "Calls outstanding.", transport.in_flight),
+        row("nfskit_mount_connects_total", "Connections made.", transport.connects),
+        row("nfskit_mount_disconnects_total", "Connections lost.", transport.disconnects),
+        row("nfskit_mount_bad_xids_total", "Replies nobody waited for.", transport.bad_xids),
+        row("nfskit_mount_calls_in_flight", "Calls outstanding.", transport.in_flight),
     ]
 }
 

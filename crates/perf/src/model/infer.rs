@@ -186,8 +186,9 @@ fn fit(
     let points = curve.points();
     let residuals = |values: &[f64], out: &mut [f64]| {
         let Ok(server) = server(given, disks, values) else { return false };
+        let edge = 0.9995 * server.saturation().0;
         for (out, point) in out.iter_mut().zip(points) {
-            let Some(us) = beyond(&server, point.per_s) else { return false };
+            let Some(us) = beyond(&server, edge, point.per_s) else { return false };
             *out = (us / point.response_us).ln();
         }
         true
@@ -203,10 +204,9 @@ fn fit(
     minimize_from(&starts, points.len(), residuals)
 }
 
-/// Response time also beyond the saturation, where there is none: a steep slope that leads a search
-/// back.
-fn beyond(server: &FileServer, per_s: f64) -> Option<f64> {
-    let edge = 0.9995 * server.saturation().0;
+/// Response time also beyond the saturation, of which `edge` is a little less, and where there is
+/// none: a steep slope that leads a search back.
+fn beyond(server: &FileServer, edge: f64, per_s: f64) -> Option<f64> {
     if per_s <= edge {
         return server.response_us(per_s);
     }

@@ -129,6 +129,30 @@ fn after_a_restart_a_tree_needs_no_lookup_no_listing_and_no_readlink() {
     });
 }
 
+/// A name is looked up before it is made, and what was requested then may be of a state that looks
+/// as the next. A listing is of the last, and has all names.
+#[test]
+fn a_directory_that_was_filled_here_is_stored_as_it_was_listed_later() {
+    world(async |clock, site| {
+        let (memory, me) = (Memory::default(), user(0));
+        let ours = mounted(&site, &clock, Some(&memory)).await;
+        // No two changes so near that they show whether the server tells such apart.
+        let made = dir(&ours, "made").await;
+        for name in [&b"one"[..], b"two"] {
+            wait(&clock, 1).await;
+            ours.lookup(&me, made, name).await.unwrap_err();
+            ours.create(&me, made, name, Sattr3::of_mode(0o644), false).await.unwrap();
+        }
+        wait(&clock, 1).await;
+        assert_eq!(list(&ours, &me, made).await, ["one", "two"]);
+        wait(&clock, 10).await;
+        std::mem::forget(ours);
+        let restarted = mounted(&site, &clock, Some(&memory)).await;
+        assert_eq!(list(&restarted, &me, made).await, ["one", "two"]);
+        assert_eq!(calls(&restarted, &NAMES), 0);
+    });
+}
+
 #[test]
 fn what_others_change_while_a_client_is_away_is_seen_when_it_is_back() {
     world(async |clock, site| {

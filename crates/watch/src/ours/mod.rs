@@ -193,7 +193,7 @@ impl Page {
         if self.has("nfskit_call_seconds_count") || self.has("nfskit_clients") {
             return Some(Ours::Server(Box::new(since.server())));
         }
-        self.has("nfskit_client_calls_in_flight").then(|| Ours::Mount(Box::new(since.mount())))
+        self.has("nfskit_mount_calls_in_flight").then(|| Ours::Mount(Box::new(since.mount())))
     }
 
     /// Of the series without labels.
@@ -384,10 +384,10 @@ impl Since<'_> {
             stages: self.stages(),
             dirty_bytes: self.now.value("nfskit_dirty_bytes"),
             uncommitted_bytes: self.now.value("nfskit_uncommitted_bytes"),
-            calls_in_flight: self.now.value("nfskit_client_calls_in_flight"),
+            calls_in_flight: self.now.value("nfskit_mount_calls_in_flight"),
             write_calls_outstanding: self.now.value("nfskit_write_calls_outstanding"),
             write_calls_window: self.now.value("nfskit_write_calls_window"),
-            reconnects: self.all("nfskit_client_disconnects_total").unwrap_or(0.0),
+            reconnects: self.all("nfskit_mount_disconnects_total").unwrap_or(0.0),
             cache: self.cache(),
         }
     }
@@ -412,8 +412,8 @@ impl Since<'_> {
         let counts =
             ["retransmissions", "major_timeouts", "errors", "sent_bytes", "received_bytes"];
         let times = ["queue_seconds", "rtt_seconds", "execute_seconds"];
-        let counted = self.called("client", "procedure", counts);
-        let timed = self.called("client", "procedure", times);
+        let counted = self.called("mount", "procedure", counts);
+        let timed = self.called("mount", "procedure", times);
         let each = counted.zip(timed).map(|((name, calls, counts), (_, _, times))| {
             let [retransmissions, major_timeouts, errors, sent, received] =
                 counts.map(|count| count.unwrap_or(0.0));
@@ -638,10 +638,10 @@ mod tests {
 
     #[test]
     fn a_mount_has_the_times_of_its_calls_and_stages() {
-        let text = "process_start_time_seconds 90\nnfskit_client_calls_in_flight 2\n\
-            nfskit_client_calls_total{procedure=\"WRITE\"} 100\n\
-            nfskit_client_rtt_seconds_total{procedure=\"WRITE\"} 0.2\n\
-            nfskit_client_execute_seconds_total{procedure=\"WRITE\"} 0.5\n\
+        let text = "process_start_time_seconds 90\nnfskit_mount_calls_in_flight 2\n\
+            nfskit_mount_calls_total{procedure=\"WRITE\"} 100\n\
+            nfskit_mount_rtt_seconds_total{procedure=\"WRITE\"} 0.2\n\
+            nfskit_mount_execute_seconds_total{procedure=\"WRITE\"} 0.5\n\
             nfskit_write_stage_seconds_bucket{stage=\"in_memory\",le=\"0.004\"} 4\n\
             nfskit_write_stage_seconds_bucket{stage=\"in_memory\",le=\"+Inf\"} 4\n\
             nfskit_write_stage_seconds_sum{stage=\"in_memory\"} 0.008\n\

@@ -29,7 +29,7 @@ const NAME_MIN: usize = 12;
 const HELP: [&str; 15] = [
     "Up Down k j      choose a row            PgUp PgDn Home End  farther",
     "Enter            the operations of a mount; Esc or Backspace goes back",
-    "Tab              the next table: mounts, server, clients",
+    "Tab              the next table: mounts, server, clients, files",
     "Left Right S s   sort by another column    r   the other way round",
     "/                only names with ...; Enter keeps it, Esc ends it",
     "p, space         pause and go on           q   quit",

@@ -22,8 +22,8 @@ use harness::values::{listen, read, size, time};
 Words of -o, separated by commas: those of mount(8) (ro, nosuid, noexec, noatime, _netdev, ...),
 those of nfs(5) (hard, soft, timeo=, retrans=, nconnect=, rsize=, wsize=, acregmin=, acregmax=,
 acdirmin=, acdirmax=, actimeo=, noac, nocto, sync, port=, mountport=, proto=, vers=), and
-write_policy=, dirty_max=, kernel_cache=, kernel_dirty_max=, cache=, cache_size=, cache_files=,
-link=, metrics=, grace=, allow_other, nonempty.")]
+uid=, gid=, write_policy=, dirty_max=, kernel_cache=, kernel_dirty_max=, cache=, cache_size=,
+cache_files=, link=, metrics=, grace=, allow_other, nonempty.")]
 pub(crate) struct Args {
     /// `nfs://HOST[:PORT]/EXPORT[?...]`, or `HOST:/EXPORT`.
     #[arg(value_name = "URL")]
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE", value_parser = read(size))]
     dirty_max: Option<String>,
     /// How the kernel caches files: writeback, writethrough or none [default: writeback; with
-    /// the policies of the papers writethrough, so that they see every write].
+    /// --sync, --noac and the policies of the papers writethrough, so that they see every write].
     #[arg(long, value_name = "NAME")]
     kernel_cache: Option<String>,
     /// Bytes of written data that the kernel may hold, behind which reads and closes wait; none for

@@ -106,6 +106,12 @@ fn words_that_are_unknown_or_wrong_are_named() {
         tried(&target, at.path(), options).complains(3, parts);
     };
     complains(&["-o", "ro,frobnicate"], &["\"frobnicate\"", "known are", "hard, soft"]);
+    let known = tried(&target, at.path(), &["-o", "frobnicate"]).stderr;
+    let help = run(["mount", "--help"]).stdout;
+    let (_, known) = known.split_once("known are ").unwrap();
+    for word in known.split([',', ' ', '\n']).filter(|word| word.ends_with('=')) {
+        assert!(help.contains(&format!(" {word}")) || help.contains(&format!("\n{word}")), "{word}");
+    }
     complains(&["-o", "timeo=soon"], &["timeo=soon", "is not a time", "tenths"]);
     complains(&["--write-policy", "fast"], &["write_policy=fast", "adaptive"]);
     complains(&["--kernel-cache", "all"], &["writethrough"]);

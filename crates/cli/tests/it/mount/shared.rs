@@ -29,7 +29,7 @@ fn close_to_open_holds_between_two_mounts() {
             eprintln!("seed {seed}");
             let mut random = fastrand::Rng::with_seed(seed);
             fs::write(here.path("file"), b"begin").unwrap();
-            for round in 0..400 {
+            for round in 0..150 {
                 let (writer, reader) = if random.bool() { (here, there) } else { (there, here) };
                 let length = [1, 10, 4095, 4096, 4097, 100_000][random.usize(..6)];
                 let data: Vec<u8> = std::iter::repeat_with(|| random.u8(..)).take(length).collect();

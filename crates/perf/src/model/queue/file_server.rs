@@ -106,6 +106,9 @@ impl FileServer {
         let (mut below, mut above) = (0.0, cpu_per_s);
         for _ in 0..200 {
             let middle = f64::midpoint(below, above);
+            if middle <= below || above <= middle {
+                break;
+            }
             if self.utilization(middle).1 < 1.0 {
                 below = middle;
             } else {
