@@ -25,7 +25,7 @@ use wire::Procedure;
 use wire::record::Message;
 use wire::rpc::{AcceptStatus, Answer, AuthStat, Call, CallHeader, ReplyHeader};
 use wire::xdr::{self, Decode, DecodeError, DecodeErrorKind, Encode, Reader};
-use wire::{nfs2, nfs3, nlm};
+use wire::{nfs2, nfs3};
 
 use crate::auth::Credential;
 use crate::export::Rule;
@@ -466,8 +466,6 @@ fn known_procedure(header: &CallHeader<'_>, versions: Versions) -> Result<Proced
     let (low, high) = versions.range_of(program).ok_or(AcceptStatus::ProgUnavail)?;
     match header.procedure() {
         _ if !versions.serves(program, version) => Err(AcceptStatus::ProgMismatch { low, high }),
-        // All that it is called for is refused, so that its messages are not distinguished.
-        procedure @ Procedure::Unknown { program: nlm::PROGRAM, .. } => Ok(procedure),
         Procedure::Unknown { .. } => Err(AcceptStatus::ProcUnavail),
         procedure => Ok(procedure),
     }

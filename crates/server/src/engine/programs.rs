@@ -150,9 +150,9 @@ impl<S: Store> Engine<S> {
                 let served = rpcbind::serve(&self.portmap(call), procedure, args, &mut head)?;
                 is_served(served)?
             }
-            Procedure::Unknown { program: wire::nlm::PROGRAM, version, procedure } => {
-                is_served(nlm::serve(version, procedure, args, &mut head)?)?
-            }
+            Procedure::Nlm1(procedure)
+            | Procedure::Nlm3(procedure)
+            | Procedure::Nlm4(procedure) => is_served(nlm::serve(procedure, args, &mut head)?)?,
             Procedure::Unknown { .. } => {
                 return Err(Refusal::Accepted(AcceptStatus::ProcUnavail));
             }
