@@ -11,6 +11,7 @@
 //! payload of a WRITE is a slice of it.
 
 mod programs;
+mod strangers;
 
 use std::net::IpAddr;
 use std::pin::pin;
@@ -117,6 +118,15 @@ impl Accepted<'_> {
 enum Refusal {
     Accepted(AcceptStatus),
     Auth(AuthStat),
+}
+
+impl Refusal {
+    fn message(self, xid: u32) -> Message {
+        message(match self {
+            Self::Accepted(status) => ReplyHeader::accepted(xid, status),
+            Self::Auth(why) => ReplyHeader::auth_error(xid, why),
+        })
+    }
 }
 
 impl From<DecodeError> for Refusal {
@@ -269,12 +279,7 @@ impl<S: Store> Engine<S> {
                 let xid = header.xid;
                 match pin!(self.accept(&peer, &header, args, &record, watch.as_ref())).await {
                     Ok(answer) => answer,
-                    Err(Refusal::Accepted(status)) => {
-                        Answer::Reply(message(ReplyHeader::accepted(xid, status)))
-                    }
-                    Err(Refusal::Auth(why)) => {
-                        Answer::Reply(message(ReplyHeader::auth_error(xid, why)))
-                    }
+                    Err(refusal) => Answer::Reply(refusal.message(xid)),
                 }
             }
         };
@@ -282,7 +287,7 @@ impl<S: Store> Engine<S> {
         (answer, tag)
     }
 
-    /// Whether any export names this host, so that it is worth listening to.
+    /// Whether any export names this host; else [`Self::refuse`] answers it.
     pub fn is_for(&self, host: IpAddr) -> bool {
         self.exports.load().name(host)
     }
