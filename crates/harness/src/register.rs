@@ -1,9 +1,9 @@
 //! Registration with the host's rpcbind, which clients ask for our ports (RFC 1833).
 //!
 //! IPv4 is registered by version 2 of its protocol, which every rpcbind and portmap has; IPv6 by
-//! version 4. What a dead server left there is replaced; one that still answers keeps it. Taken back
-//! at the end is what is as it was set: another program may have taken a number over meanwhile, as
-//! Linux' lock manager does when it starts.
+//! version 4. What a dead server left there is replaced; one that still answers keeps it. At the
+//! end what is as it was set is taken back: another program may have taken a number over meanwhile,
+//! as Linux' lock manager does when it starts.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
