@@ -8,6 +8,7 @@ use server::types::{Handle, Status};
 
 use super::{Op, State};
 use crate::write_back::record::Change;
+use crate::write_back::touches;
 
 /// Changes that find a place in a log that is full for all others, because they make some; guess.
 pub(crate) const CUTS_MAX: usize = 16;
@@ -82,6 +83,10 @@ impl State {
     /// a log that a killed proxy has left.
     pub(super) fn give_up_if_cut(&mut self, number: u64) {
         let Some(op) = self.ops.get(&number).filter(|op| op.lacks_room()) else { return };
+        let file = touches::file(&op.entry.change);
+        if !file.is_some_and(|file| self.changes(&file)) {
+            return;
+        }
         let is_cut = self.ops.iter().any(|(later, cutting)| {
             let cut = cut(&cutting.entry.change).filter(|_| cutting.done.is_none());
             *later > number && cut.is_some_and(|(file, size)| is_behind(op, file, size))
