@@ -129,7 +129,7 @@ const HOST_COUNTS: [HostCount; 15] = [
     }),
     (
         "nfskit_connections_denied_total",
-        "Connections closed unread: no export names the address they come from.",
+        "Connections refused: no export names the address they come from.",
         |counts| counts.connections_denied,
     ),
     (

@@ -1,7 +1,9 @@
 //! Registration with the host's rpcbind, which clients ask for our ports (RFC 1833).
 //!
 //! IPv4 is registered by version 2 of its protocol, which every rpcbind and portmap has; IPv6 by
-//! version 4. What a dead server left there is replaced; one that still answers keeps it.
+//! version 4. What a dead server left there is replaced; one that still answers keeps it. At the
+//! end what is as it was set is taken back: another program may have taken a number over meanwhile,
+//! as Linux' lock manager does when it starts.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -14,7 +16,7 @@ use perf::units::Nanos;
 use server::{Endpoint, Versions};
 use wire::portmap::{self, Done, DumpReply, Mapping, PROTOCOL_TCP, PROTOCOL_UDP};
 use wire::rpc::OpaqueAuth;
-use wire::rpcbind::{self, Rpcb, uaddr};
+use wire::rpcbind::{self, Rpcb, parse_uaddr, uaddr};
 use wire::xdr::{Encode, from_bytes};
 use wire::{mount, nfs2, nfs3, nlm};
 
@@ -80,16 +82,74 @@ impl Registration {
         Ok(registration)
     }
 
-    /// Takes everything back; what fails is left.
+    /// Takes everything back that is still ours; what fails is left.
     pub async fn take_back(&self, clock: &Clock) {
         let all = async {
             let Ok(rpcbind) = connect(clock).await else { return };
-            for entry in &self.0 {
-                entry.change(&rpcbind, Change::Unset).await.ok();
+            if let Ok(registered) = dump_by_transport(&rpcbind).await {
+                for entry in still(&self.0, &registered) {
+                    entry.change(&rpcbind, Change::UnsetAlone).await.ok();
+                }
+            } else if let Ok(DumpReply { mappings }) = dump(&rpcbind).await {
+                let registered: Vec<_> = mappings.0.iter().map(Registered::of_mapping).collect();
+                for entry in still(&self.0, &registered) {
+                    if !is_shared(entry, &self.0, &registered) {
+                        entry.change(&rpcbind, Change::Unset).await.ok();
+                    }
+                }
             }
         };
         clock.within(LIMIT, std::pin::pin!(all)).await.ok();
     }
+}
+
+/// A registration of anybody's, as far as it is compared.
+#[derive(Clone, Debug, Eq, PartialEq)]
+struct Registered {
+    program: u32,
+    version: u32,
+    netid: Vec<u8>,
+    port: Option<u32>,
+}
+
+impl Registered {
+    fn of_mapping(&Mapping { program, version, protocol, port }: &Mapping) -> Self {
+        Self { program, version, netid: netid(protocol).to_vec(), port: Some(port) }
+    }
+}
+
+/// Over IPv4.
+fn netid(protocol: u32) -> &'static [u8] {
+    if protocol == PROTOCOL_UDP { b"udp" } else { b"tcp" }
+}
+
+/// Those of ours that are registered as we have set them.
+fn still<'e>(own: &'e [Entry], all: &'e [Registered]) -> impl Iterator<Item = &'e Entry> {
+    own.iter().filter(|entry| all.contains(&entry.registered()))
+}
+
+/// Whether somebody else is registered for the same version of a program, over another transport.
+fn is_shared(entry: &Entry, own: &[Entry], all: &[Registered]) -> bool {
+    let Registered { program, version, .. } = entry.registered();
+    let mut same = all.iter().filter(|one| (one.program, one.version) == (program, version));
+    same.any(|one| !own.iter().any(|entry| entry.registered() == *one))
+}
+
+/// All registrations by transport, which version 2 does not distinguish.
+async fn dump_by_transport(rpcbind: &Rpc) -> Result<Vec<Registered>, String> {
+    let procedure = rpcbind::Procedure::Dump.code();
+    let target = Target { program: rpcbind::PROGRAM, version: rpcbind::VERSION_4, procedure };
+    let answer = rpcbind.call(target, OpaqueAuth::NONE, |_| (), Bytes::new()).await;
+    let results = answer.map_err(|error| format!("rpcbind: {error}"))?.results();
+    let dumped: rpcbind::DumpReply<'_> =
+        from_bytes(&results).map_err(|error| format!("rpcbind: {error}"))?;
+    let registered = |entry: &Rpcb<'_>| Registered {
+        program: entry.program,
+        version: entry.version,
+        netid: entry.netid.to_vec(),
+        port: parse_uaddr(entry.addr).map(|address| address.port().into()),
+    };
+    Ok(dumped.entries.0.iter().map(registered).collect())
 }
 
 fn without_rpcbind(why: String) -> Failure {
@@ -166,7 +226,10 @@ async fn connect(clock: &Clock) -> Result<Rpc, String> {
 #[derive(Clone, Copy, Debug)]
 enum Change {
     Set,
+    /// In version 2 of all transports.
     Unset,
+    /// Of its transport, which needs an rpcbind that knows version 4.
+    UnsetAlone,
 }
 
 /// What all endpoints have. A socket for both families tells of IPv4 twice.
@@ -234,26 +297,41 @@ impl Entry {
         }
     }
 
+    fn registered(&self) -> Registered {
+        match self {
+            Self::Ipv4(mapping) => Registered::of_mapping(mapping),
+            Self::Ipv6 { program, version, netid, addr } => Registered {
+                program: *program,
+                version: *version,
+                netid: netid.as_bytes().to_vec(),
+                port: parse_uaddr(addr.as_bytes()).map(|address| address.port().into()),
+            },
+        }
+    }
+
     async fn change(&self, rpcbind: &Rpc, change: Change) -> Result<bool, String> {
-        let mut args = Vec::new();
-        let (version, procedure) = match self {
-            Self::Ipv4(mapping) => {
-                mapping.encode(&mut args);
-                let procedure = match change {
-                    Change::Set => portmap::Procedure::Set,
-                    Change::Unset => portmap::Procedure::Unset,
-                };
-                (portmap::VERSION, procedure.code())
+        let rpcb = |program, version, netid, addr| {
+            let owner = b"superuser";
+            Rpcb { program, version, netid, addr, owner }.to_bytes()
+        };
+        let (version, procedure, args) = match (self, change) {
+            (Self::Ipv4(mapping), Change::Set) => {
+                (portmap::VERSION, portmap::Procedure::Set.code(), mapping.to_bytes())
             }
-            Self::Ipv6 { program, version, netid, addr } => {
-                let (netid, addr) = (netid.as_bytes(), addr.as_bytes());
-                let owner = b"superuser";
-                Rpcb { program: *program, version: *version, netid, addr, owner }.encode(&mut args);
+            (Self::Ipv4(mapping), Change::Unset) => {
+                (portmap::VERSION, portmap::Procedure::Unset.code(), mapping.to_bytes())
+            }
+            (&Self::Ipv4(Mapping { program, version, protocol, .. }), Change::UnsetAlone) => {
+                let args = rpcb(program, version, netid(protocol), b"");
+                (rpcbind::VERSION_4, rpcbind::Procedure::Unset.code(), args)
+            }
+            (Self::Ipv6 { program, version, netid, addr }, change) => {
+                let args = rpcb(*program, *version, netid.as_bytes(), addr.as_bytes());
                 let procedure = match change {
-                    Change::Set => rpcbind::Procedure::Set.code(),
-                    Change::Unset => rpcbind::Procedure::Unset.code(),
+                    Change::Set => rpcbind::Procedure::Set,
+                    Change::Unset | Change::UnsetAlone => rpcbind::Procedure::Unset,
                 };
-                (rpcbind::VERSION_4, procedure)
+                (rpcbind::VERSION_4, procedure.code(), args)
             }
         };
         let target = Target { program: portmap::PROGRAM, version, procedure };
@@ -312,6 +390,29 @@ mod tests {
             assert!(!answers(&clock, &gone).await);
         })
         .unwrap();
+    }
+
+    /// Linux' lock manager takes the place of ours when it starts, over its own ports.
+    #[test]
+    fn what_another_program_has_registered_meanwhile_is_not_taken_back() {
+        let endpoint = Endpoint::Tcp("[::]:2049".parse().unwrap());
+        let versions = Versions { nfs2: false, nfs3: true };
+        let own: Vec<_> = [entries(endpoint, versions), lock_entries(endpoint, versions)].concat();
+        let ours: Vec<_> = own.iter().map(Entry::registered).collect();
+        assert!(still(&own, &ours).eq(&own));
+        let locks = |port| {
+            ours.iter()
+                .filter(|one| one.program == nlm::PROGRAM)
+                .map(move |lock| Registered { port: Some(port), ..lock.clone() })
+        };
+        let others: Vec<_> = ours[..4].iter().cloned().chain(locks(40_001)).collect();
+        assert!(still(&own, &others).eq(&own[..4]));
+        // Of the same program over another transport, which version 2 would take away, too.
+        let udp = Registered { netid: b"udp".to_vec(), port: Some(40_001), ..ours[0].clone() };
+        let all: Vec<_> = ours.iter().cloned().chain([udp]).collect();
+        let shared: Vec<_> = own.iter().filter(|entry| is_shared(entry, &own, &all)).collect();
+        assert_eq!(shared, [&own[0], &own[1]]);
+        assert!(!own.iter().any(|entry| is_shared(entry, &own, &ours)));
     }
 
     #[test]

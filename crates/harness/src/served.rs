@@ -31,6 +31,7 @@ use server::types::Caller;
 use server::{
     Engine, EngineConfig, Export, Exports, Peer, Replies, Rule, Squash, Transport, Versions,
 };
+use wire::record::Message;
 use wire::rpc::Answer;
 use world::machine::{Timed, time_of_day};
 
@@ -165,6 +166,22 @@ impl<S> Clone for Served<S> {
     }
 }
 
+impl<S> Served<S> {
+    fn peer(&self, peer: &net::serve::Peer) -> Peer {
+        let &net::serve::Peer { address, carrier, is_proven, local, owner } = peer;
+        let transport = match carrier {
+            Carrier::Datagram => Transport::Datagram,
+            Carrier::Stream => Transport::Stream,
+        };
+        // A privileged port is what root of another host shows; of this host more is known.
+        let is_trusted = match owner {
+            Some(uid) => Some(uid == 0 || uid == self.1),
+            None => is_everybodys_port(address).then_some(false),
+        };
+        Peer { address, transport, is_proven, local, is_trusted }
+    }
+}
+
 /// What an engine keeps in mind beside its exports.
 #[derive(Debug, Default)]
 pub struct Memory {
@@ -180,17 +197,7 @@ impl<S: Store> Service for Served<S> {
         arrived: Option<Instant>,
     ) -> impl Future<Output = Option<Reply>> + Send + use<S> {
         let engine = Arc::clone(&self.0);
-        let transport = match peer.carrier {
-            Carrier::Datagram => Transport::Datagram,
-            Carrier::Stream => Transport::Stream,
-        };
-        // A privileged port is what root of another host shows; of this host more is known.
-        let is_trusted = match peer.owner {
-            Some(uid) => Some(uid == 0 || uid == self.1),
-            None => is_everybodys_port(peer.address).then_some(false),
-        };
-        let net::serve::Peer { address, is_proven, local, .. } = peer;
-        let peer = Peer { address, transport, is_proven, local, is_trusted };
+        let peer = self.peer(&peer);
         async move {
             let (answer, tag) = pin!(engine.call_arrived(peer, record, arrived)).await;
             reply(answer, tag)
@@ -203,6 +210,13 @@ impl<S: Store> Service for Served<S> {
 
     fn is_for(&self, host: IpAddr) -> bool {
         self.0.is_for(host)
+    }
+
+    fn refuse(&self, peer: &net::serve::Peer, record: &[u8]) -> Option<Message> {
+        match self.0.refuse(&self.peer(peer), record) {
+            Answer::Reply(message) => Some(message),
+            Answer::Nothing | Answer::NotACall => None,
+        }
     }
 
     fn is_timed(&self) -> bool {

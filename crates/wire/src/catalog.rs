@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use crate::show::{Line, Show};
 use crate::xdr::{Decode, DecodeError, Encode, Reader, Void};
-use crate::{Procedure, mount, nfs2, nfs3, portmap, rpcbind};
+use crate::{Procedure, mount, nfs2, nfs3, nlm, portmap, rpcbind};
 
 /// Something to do with a message, whatever its type.
 pub(crate) trait Visit<'a> {
@@ -33,6 +33,9 @@ pub(crate) fn visit_args<'a>(
         Procedure::Portmap(procedure) => visit_portmap_args(procedure, r, visitor),
         Procedure::Rpcbind3(procedure) | Procedure::Rpcbind4(procedure) => {
             visit_rpcbind_args(procedure, r, visitor)
+        }
+        Procedure::Nlm1(procedure) | Procedure::Nlm3(procedure) | Procedure::Nlm4(procedure) => {
+            visit_nlm_args(procedure, r, visitor)
         }
         Procedure::Unknown { .. } => visitor.visit(r, Rest::decode),
     }
@@ -77,6 +80,9 @@ pub(crate) fn visit_results<'a>(
         Procedure::Portmap(procedure) => visit_portmap_results(procedure, r, visitor),
         Procedure::Rpcbind3(procedure) | Procedure::Rpcbind4(procedure) => {
             visit_rpcbind_results(procedure, r, visitor)
+        }
+        Procedure::Nlm1(procedure) | Procedure::Nlm3(procedure) | Procedure::Nlm4(procedure) => {
+            visit_nlm_results(procedure, r, visitor)
         }
         Procedure::Unknown { .. } => visitor.visit(r, Rest::decode),
     }
@@ -167,6 +173,26 @@ visits! {
         Gettime => rpcbind::Seconds,
         Uaddr2taddr => rpcbind::Netbuf,
         Bcast | Indirect | Getaddrlist | Getstat => Rest,
+    }
+}
+
+visits! {
+    visit_nlm_args(nlm::Procedure) {
+        Null => Void,
+        FreeAll => Rest,
+        Test | Lock | Cancel | Unlock | Granted | TestMsg | LockMsg | CancelMsg | UnlockMsg
+        | GrantedMsg | TestRes | LockRes | CancelRes | UnlockRes | GrantedRes | Share | Unshare
+        | NmLock => nlm::Cookied,
+    }
+}
+
+visits! {
+    visit_nlm_results(nlm::Procedure) {
+        Null | TestMsg | LockMsg | CancelMsg | UnlockMsg | GrantedMsg | TestRes | LockRes
+        | CancelRes | UnlockRes | GrantedRes | FreeAll => Void,
+        Test => nlm::Cookied,
+        Lock | Cancel | Unlock | Granted | NmLock => nlm::Reply,
+        Share | Unshare => nlm::ShareReply,
     }
 }
 

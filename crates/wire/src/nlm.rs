@@ -4,8 +4,9 @@
 //! The versions differ in the width of a lock's range, and 1 has no shares. Which lock a call is
 //! about is not read here: all arguments begin with the cookie that the reply repeats.
 
+use crate::show::{Line, Show};
 use crate::xdr::macros::{xdr_enum, xdr_struct};
-use crate::xdr::{DecodeError, Reader};
+use crate::xdr::{Decode, DecodeError, Encode, Reader};
 
 pub const PROGRAM: u32 = 100_021;
 /// For NFS version 2, as [`VERSION_3`].
@@ -44,6 +45,13 @@ xdr_enum! {
     }
 }
 
+impl Procedure {
+    /// Whether version 1 has it, which knows no shares.
+    pub const fn is_in_version_1(self) -> bool {
+        self.code() <= Self::GrantedRes.code()
+    }
+}
+
 xdr_enum! {
     /// What became of a call (`nlm_stats`), as all versions have it.
     pub enum Stat {
@@ -74,33 +82,62 @@ xdr_struct! {
     }
 }
 
-/// The cookie with which the arguments of a call begin, FREE_ALL's and NULL's apart.
-///
-/// # Errors
-/// They are cut off, or it is too long.
-pub fn cookie(args: &[u8]) -> Result<&[u8], DecodeError> {
-    Reader::new(args).opaque_field("cookie", COOKIE_LEN_MAX)
+/// The arguments of all procedures but NULL and FREE_ALL, and what TEST returns.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Cookied<'a> {
+    pub cookie: &'a [u8],
+    /// What follows, which is not looked into.
+    pub rest: &'a [u8],
+}
+
+impl Encode for Cookied<'_> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.cookie.encode(out);
+        out.extend_from_slice(self.rest);
+    }
+}
+
+impl<'a> Decode<'a> for Cookied<'a> {
+    fn decode(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let cookie = r.opaque_field("cookie", COOKIE_LEN_MAX)?;
+        let rest = r.take(r.rest().len())?;
+        Ok(Self { cookie, rest })
+    }
+}
+
+impl Show for Cookied<'_> {
+    fn show(&self, _name: &'static str, line: &mut Line) {
+        self.cookie.show("cookie", line);
+        line.payload("data", self.rest);
+    }
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::testing::golden;
+    use crate::xdr::from_bytes;
+
+    pub(crate) const REPLY: &str = "00000004 636f6f6b 00000002";
+    pub(crate) const SHARE_REPLY: &str = "00000001 63000000 00000000 00000000";
 
     #[test]
     fn bytes_are_those_of_the_standard() {
         let cookie = b"cook";
-        golden("00000004 636f6f6b 00000002", Reply { cookie, stat: Stat::DeniedNolocks });
+        golden(REPLY, Reply { cookie, stat: Stat::DeniedNolocks });
         let sequence = 0;
         let unshared = ShareReply { cookie: b"c", stat: Stat::Granted, sequence };
-        golden("00000001 63000000 00000000 00000000", unshared);
+        golden(SHARE_REPLY, unshared);
     }
 
     #[test]
     fn a_call_has_its_cookie_first() {
-        assert_eq!(cookie(b"\0\0\0\x04cookand more"), Ok(&b"cook"[..]));
-        assert_eq!(cookie(&[0; 4]), Ok(&b""[..]));
+        let cookie = |args| from_bytes::<Cookied<'_>>(args).map(|args| (args.cookie, args.rest));
+        let more = b"\0\0\0\x04cookand more";
+        assert_eq!(cookie(&more[..]), Ok((&b"cook"[..], &b"and more"[..])));
+        assert_eq!(cookie(&[0; 4]), Ok((&b""[..], &b""[..])));
         assert!(cookie(b"\0\0\0\x04coo").is_err());
-        assert!(cookie(&[&1025_u32.to_be_bytes()[..], &[0; 1028]].concat()).is_err());
+        let long = [&1025_u32.to_be_bytes()[..], &[0; 1028]].concat();
+        assert!(from_bytes::<Cookied<'_>>(&long).is_err());
     }
 }

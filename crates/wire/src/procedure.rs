@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{mount, nfs2, nfs3, portmap, rpcbind};
+use crate::{mount, nfs2, nfs3, nlm, portmap, rpcbind};
 
 /// A remote procedure, known or not.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -16,6 +16,12 @@ pub enum Procedure {
     /// Version 1, for NFS version 2.
     Mount1(mount::Procedure),
     Mount(mount::Procedure),
+    /// One that version 1 has ([`nlm::Procedure::is_in_version_1`]), for NFS version 2.
+    Nlm1(nlm::Procedure),
+    /// Version 1 with shares.
+    Nlm3(nlm::Procedure),
+    /// For NFS version 3.
+    Nlm4(nlm::Procedure),
     Unknown {
         program: u32,
         version: u32,
@@ -44,6 +50,11 @@ impl Procedure {
             (mount::PROGRAM, mount::VERSION) => {
                 mount::Procedure::from_code(procedure).map(Self::Mount)
             }
+            (nlm::PROGRAM, nlm::VERSION_1) => nlm::Procedure::from_code(procedure)
+                .filter(|procedure| procedure.is_in_version_1())
+                .map(Self::Nlm1),
+            (nlm::PROGRAM, nlm::VERSION_3) => nlm::Procedure::from_code(procedure).map(Self::Nlm3),
+            (nlm::PROGRAM, nlm::VERSION_4) => nlm::Procedure::from_code(procedure).map(Self::Nlm4),
             _ => None,
         };
         known.unwrap_or(Self::Unknown { program, version, procedure })
@@ -59,6 +70,9 @@ impl Procedure {
             Self::Nfs3(procedure) => (nfs3::PROGRAM, nfs3::VERSION, procedure.code()),
             Self::Mount1(procedure) => (mount::PROGRAM, mount::VERSION_1, procedure.code()),
             Self::Mount(procedure) => (mount::PROGRAM, mount::VERSION, procedure.code()),
+            Self::Nlm1(procedure) => (nlm::PROGRAM, nlm::VERSION_1, procedure.code()),
+            Self::Nlm3(procedure) => (nlm::PROGRAM, nlm::VERSION_3, procedure.code()),
+            Self::Nlm4(procedure) => (nlm::PROGRAM, nlm::VERSION_4, procedure.code()),
             Self::Unknown { program, version, procedure } => (program, version, procedure),
         }
     }
@@ -71,6 +85,9 @@ impl Procedure {
             Self::Nfs2(procedure) => procedure.name(),
             Self::Nfs3(procedure) => procedure.name(),
             Self::Mount1(procedure) | Self::Mount(procedure) => procedure.name(),
+            Self::Nlm1(procedure) | Self::Nlm3(procedure) | Self::Nlm4(procedure) => {
+                procedure.name()
+            }
             Self::Unknown { .. } => "?",
         }
     }
@@ -87,7 +104,10 @@ impl Procedure {
         let rpcbind3 = rpcbind().filter(|procedure| procedure.is_in_version_3());
         let rpcbind4 = rpcbind().map(Self::Rpcbind4);
         let first = nfs3.chain(mount).chain(portmap);
-        first.chain(nfs2).chain(mount1).chain(rpcbind3.map(Self::Rpcbind3)).chain(rpcbind4)
+        let second = nfs2.chain(mount1).chain(rpcbind3.map(Self::Rpcbind3)).chain(rpcbind4);
+        let nlm = || nlm::Procedure::ALL.iter().copied();
+        let nlm1 = nlm().filter(|procedure| procedure.is_in_version_1()).map(Self::Nlm1);
+        first.chain(second).chain(nlm1).chain(nlm().map(Self::Nlm3)).chain(nlm().map(Self::Nlm4))
     }
 }
 
@@ -103,6 +123,9 @@ impl fmt::Display for Procedure {
             Self::Nfs3(procedure) => write!(f, "{procedure}"),
             Self::Mount1(procedure) => write!(f, "MOUNT1.{procedure}"),
             Self::Mount(procedure) => write!(f, "MOUNT.{procedure}"),
+            Self::Nlm1(procedure) => write!(f, "NLM1.{procedure}"),
+            Self::Nlm3(procedure) => write!(f, "NLM3.{procedure}"),
+            Self::Nlm4(procedure) => write!(f, "NLM4.{procedure}"),
             Self::Unknown { program, version, procedure } => {
                 write!(f, "{program}.{version}.{procedure}")
             }
@@ -125,6 +148,11 @@ mod tests {
             ((100_003, 3, 7), "WRITE"),
             ((100_005, 1, 1), "MOUNT1.MNT"),
             ((100_005, 3, 1), "MOUNT.MNT"),
+            ((100_021, 1, 2), "NLM1.LOCK"),
+            ((100_021, 1, 20), "100021.1.20"),
+            ((100_021, 3, 20), "NLM3.SHARE"),
+            ((100_021, 4, 23), "NLM4.FREE_ALL"),
+            ((100_021, 4, 16), "100021.4.16"),
             ((100_003, 3, 22), "100003.3.22"),
             ((100_003, 4, 1), "100003.4.1"),
             ((100_005, 2, 1), "100005.2.1"),
@@ -141,6 +169,6 @@ mod tests {
             let (program, version, procedure) = known.numbers();
             assert_eq!(Procedure::of(program, version, procedure), known);
         }
-        assert_eq!(Procedure::known().count(), 22 + 6 + 6 + 18 + 6 + 9 + 13);
+        assert_eq!(Procedure::known().count(), 22 + 6 + 6 + 18 + 6 + 9 + 13 + 16 + 20 + 20);
     }
 }

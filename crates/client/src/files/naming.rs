@@ -12,6 +12,7 @@ use super::{Acting, Files, Found};
 use crate::cache::names::Target;
 use crate::error::{Detail, Error};
 use crate::session::Credential;
+use crate::url::Version;
 
 impl Files {
     /// We have changed where a name leads, in a directory that this has left so.
@@ -97,6 +98,11 @@ impl Files {
         if !exclusive {
             let found = self.create_or_take(acting, (dir, name), attributes).await?;
             return Ok((found, None));
+        }
+        if session.version() == Version::Two {
+            // It has no exclusive CREATE, and its CREATE sets all: a mode that is set afterwards
+            // would have the bits that a default ACL of the directory withholds.
+            return Ok((self.create_guarded(acting, (dir, name), attributes).await?, None));
         }
         let how = CreateHow::Exclusive(self.create_verifier());
         let made = self.make(acting, dir, name, session.create(dir, name, how)).await;

@@ -1,9 +1,10 @@
 //! A socket of datagrams, driven by one task.
 //!
-//! A datagram is a call; its reply goes back along the same way, from the address that it was sent
-//! to. Over a limit datagrams are dropped, and counted: the client sends them again later, which is
-//! all the back-pressure that UDP has. Replies that the socket does not take at once wait in a
-//! queue of at most [`QUEUE_BYTES_MAX`]; over that they are dropped and counted, too.
+//! A datagram is a call; its reply goes back along the same way, from the
+//! address that it was sent to. Over a limit datagrams are dropped, and counted: the client sends
+//! them again later, which is all the back-pressure that UDP has. Replies that the socket does not
+//! take at once wait in a queue of at most [`QUEUE_BYTES_MAX`]; over that they are dropped and
+//! counted, too.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -16,6 +17,7 @@ use wire::record::Message;
 
 use super::accounts::{Accounts, Taken};
 use super::calls::Calls;
+use super::held::Answered;
 use super::host::{Counters, Ending, Host, Phase};
 use super::{Carrier, Peer, Reply, Service};
 use crate::runtime::wake_after_events;
@@ -44,6 +46,7 @@ pub(super) async fn serve(host: &Host, mut socket: impl Datagrams, service: impl
         begin: move |peer, record, arrived| begin.call(peer, record, arrived),
         ending: host.ending(),
         accounts: host.budgets().accounts(None),
+        strangers: Answered::default(),
         calls: Calls::new(),
         queue: VecDeque::new(),
         queue_bytes: 0,
@@ -63,6 +66,7 @@ struct Served<'h, S, B, F> {
     begin: B,
     ending: Ending,
     accounts: Accounts,
+    strangers: Answered,
     calls: Calls<F, Note>,
     queue: VecDeque<Queued>,
     queue_bytes: usize,
@@ -140,6 +144,10 @@ where
         Counters::add(&counters.datagrams, 1);
         if !self.service.is_for(route.peer.ip().to_canonical()) {
             Counters::add(&counters.datagrams_denied, 1);
+            if self.strangers.one_more(host.clock().now()) {
+                let refusal = self.service.refuse(&self.peer(&route), &bytes);
+                self.answer(socket, cx, refusal.map(Reply::from), route);
+            }
             return;
         }
         let reply_bytes = self.service.reply_bytes_max(&bytes).min(DATAGRAM_BYTES_MAX);

@@ -1,40 +1,70 @@
-//! Connections of hosts that the service has nothing for, which are not closed at once. Kernels
-//! make such a one again without a pause, thousands of times a second for as long as somebody
-//! waits for it, and their calls never come to a time limit.
+//! Hosts that the service has nothing for. A mount of theirs is to fail at once and not by its own
+//! limit, so that they get a refusal ([`Service::refuse`]), and their connections are not closed at
+//! once: kernels make such a one again without a pause, thousands of times a second.
 //!
-//! No byte of them is read. They are few, also of one host, so that who connects without number
-//! gains nothing: what comes when all places are taken is closed.
+//! They are few, also of one host, so that who connects without number gains nothing: what comes
+//! when all places are taken is closed. Of each a few calls are answered, one after the other, and
+//! of datagrams a few in a second.
 
+use std::future::pending;
 use std::net::IpAddr;
+use std::pin::pin;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use perf::units::Nanos;
+use perf::units::{Instant, Nanos};
 
+use super::{Carrier, Peer, Service};
 use crate::clock::Clock;
 use crate::transport::tcp::Refused;
 
 /// They fit the descriptors that are left beside connections; guess.
 const HELD_MAX: usize = 32;
 
-/// A mount has one or two; guess.
-const HELD_OF_HOST_MAX: usize = 4;
+/// mount(8) makes five one after the other, and the kernel's mount one; guess.
+const HELD_OF_HOST_MAX: usize = 8;
 
-/// How long one is held, and how long a host may wait that is named meanwhile; guess.
+/// How long one is held; guess.
 const HOLD: Nanos = Nanos::from_secs(10);
+
+/// How long one has its place although its peer has closed it, so that who makes one after the
+/// other gets no more answers than others.
+const HOLD_CLOSED: Nanos = Nanos::from_secs(1);
+
+/// Datagrams of strangers that one socket answers in a second; guess: more than mounts there are.
+const ANSWERED_PER_SECOND_MAX: u32 = 64;
 
 /// The hosts of those that are held, each as often as it has some.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Held(Arc<Mutex<Vec<IpAddr>>>); // guards itself
 
 impl Held {
-    /// Closes it after a while, or now if there is no place.
-    pub(super) fn hold(&self, refused: Refused, clock: &Clock) {
-        let Some(place) = self.take(refused.host) else { return };
+    /// Refuses its calls and closes it after a while, or closes it now if there is no place.
+    pub(super) fn hold(&self, mut refused: Refused, clock: &Clock, service: impl Service + Sync) {
+        let Some(place) = self.take(refused.peer().ip()) else { return };
         let own = clock.clone();
         clock.spawn(async move {
-            own.sleep(HOLD).await;
-            drop((refused, place));
+            let began = own.now();
+            let peer = Peer {
+                address: refused.peer(),
+                carrier: Carrier::Stream,
+                is_proven: true,
+                local: refused.local(),
+                owner: None,
+            };
+            // Who is named meanwhile comes again, when its connection is closed.
+            let is_stranger = || !service.is_for(peer.address.ip());
+            let refuse = |call: &[u8]| service.refuse(&peer, call).filter(|_| is_stranger());
+            let answer = async {
+                if refused.answer(refuse).await.is_ok() && is_stranger() {
+                    // What else comes is not read.
+                    pending::<()>().await;
+                }
+            };
+            own.within(HOLD, pin!(answer)).await.ok();
+            drop(refused);
+            own.sleep(HOLD_CLOSED.saturating_sub(own.now().since(began))).await;
+            drop(place);
         });
     }
 
@@ -64,9 +94,37 @@ impl Drop for Place {
     }
 }
 
+/// How many datagrams of strangers have been answered lately.
+#[derive(Debug, Default)]
+pub(super) struct Answered {
+    since: Option<Instant>,
+    count: u32,
+}
+
+impl Answered {
+    /// Whether one more may be.
+    pub(super) fn one_more(&mut self, now: Instant) -> bool {
+        let is_over = |since: Instant| now.since(since) >= Nanos::from_secs(1);
+        if self.since.is_none_or(is_over) {
+            *self = Self { since: Some(now), count: 0 };
+        }
+        self.count += 1;
+        self.count <= ANSWERED_PER_SECOND_MAX
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_datagrams_so_many_are_answered_in_a_second() {
+        let (mut answered, at) =
+            (Answered::default(), |ms| Instant::EPOCH + Nanos::from_millis(ms));
+        let mut count = |ms| (0..1000).filter(|_| answered.one_more(at(ms))).count();
+        let max = ANSWERED_PER_SECOND_MAX as usize;
+        assert_eq!([count(5), count(1004), count(1005), count(1006)], [max, 0, max, 0]);
+    }
 
     #[test]
     fn a_host_has_few_places_and_all_have_not_many() {

@@ -95,7 +95,7 @@ pub struct Counts {
     pub connections_accepted: u64,
     /// Connections that found no place.
     pub connections_refused: u64,
-    /// Connections closed unread because the service has nothing for their address.
+    /// Connections refused because the service has nothing for their address.
     pub connections_denied: u64,
     /// Connections closed, idle as they were, to make room for others.
     pub connections_evicted: u64,
@@ -183,7 +183,7 @@ impl Host {
                 Ok(Ok(tcp)) => tcp,
                 Ok(Err(refused)) => {
                     Counters::add(&self.0.counts.denied, 1);
-                    self.0.held.hold(refused, &self.0.clock);
+                    self.0.held.hold(refused, &self.0.clock, service.clone());
                     continue;
                 }
                 Err(cause) => {

@@ -123,10 +123,16 @@ pub trait Service: Clone + Send + 'static {
         0
     }
 
-    /// Whether there is anything for this address: else no byte of its connections is read,
-    /// which are closed soon, and its datagrams are dropped.
+    /// Whether there is anything for this address: else [`Self::refuse`] answers a few of its
+    /// calls, and its connections are closed soon.
     fn is_for(&self, _host: IpAddr) -> bool {
         true
+    }
+
+    /// The answer to a call from where it has nothing for, of which the head is here alone; none:
+    /// no more of it is read. It is made at once.
+    fn refuse(&self, _peer: &Peer, _record: &[u8]) -> Option<Message> {
+        None
     }
 
     /// Whether it wants to know when calls arrived. Called once for each connection.

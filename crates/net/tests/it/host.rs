@@ -20,7 +20,7 @@ use wire::record::{Fragment, Message};
 const PATIENCE: Nanos = Nanos::from_secs(60);
 
 /// Of connections that are refused.
-const HELD_OF_HOST_MAX: usize = 4;
+const HELD_OF_HOST_MAX: usize = 8;
 
 fn in_time<T>(work: impl Future<Output = T>) -> T {
     net::runtime::block_on(async { Clock::real().within(PATIENCE, work).await.unwrap() }).unwrap()
@@ -117,7 +117,64 @@ fn who_is_named_nowhere_is_closed_unread_also_when_that_changes() {
             assert_eq!(nothing, Err(ErrorKind::WouldBlock), "open, and not answered");
         }
         let counts = host.counts();
-        assert_eq!((counts.connections_accepted, counts.connections_denied), (1, 6));
+        assert_eq!((counts.connections_accepted, counts.connections_denied), (1, 10));
+    });
+}
+
+/// A service for nobody, whose refusals are the beginning of what came.
+#[derive(Clone)]
+struct Refusing;
+
+impl Service for Refusing {
+    fn call(
+        &self,
+        _: Peer,
+        _: Bytes,
+        _: Option<Instant>,
+    ) -> impl Future<Output = Option<Reply>> + Send + use<> {
+        std::future::pending()
+    }
+
+    fn is_for(&self, _: IpAddr) -> bool {
+        false
+    }
+
+    fn refuse(&self, peer: &Peer, record: &[u8]) -> Option<Message> {
+        assert!(record.len() <= 2048 && peer.local.is_some());
+        Some(Message::new(record[..4].to_vec()))
+    }
+}
+
+#[test]
+fn who_is_named_nowhere_gets_refusals_at_once_and_not_without_number() {
+    in_time(async {
+        let (clock, any) = (Clock::real(), SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+        let listener = Listener::bind(any, RECORD_BYTES_MAX).unwrap();
+        let (server, host) = (listener.local_addr().unwrap(), Host::new(&clock, Limits::default()));
+        let own = host.clone();
+        clock.spawn(
+            async move { own.listen(listener, LinkPair::default(), Refusing).await.unwrap() },
+        );
+        let mut stranger = TcpStream::connect(server).await.unwrap();
+        let mut refusal = [0; 8];
+        // Of a long call nothing but its head is wanted, and the next one is found behind it.
+        for bytes in std::iter::repeat_n([100, 1 << 20], 2).flatten() {
+            stranger.write_all(&record(bytes)).await.unwrap();
+            stranger.read_exact(&mut refusal).await.unwrap();
+            assert_eq!(refusal, [0x80, 0, 0, 4, 5, 5, 5, 5]);
+        }
+        let mut answered = 4;
+        while let Ok(Ok(())) = clock
+            .within(Nanos::from_millis(200), async {
+                stranger.write_all(&record(100)).await?;
+                stranger.read_exact(&mut refusal).await.map(drop)
+            })
+            .await
+        {
+            answered += 1;
+        }
+        assert_eq!(answered, 64);
+        assert_eq!(host.counts().bytes_in_flight, 0);
     });
 }
 

@@ -417,7 +417,6 @@ impl<S: Store> Inner<S> {
             return Ok(Way::Origin);
         }
         if let Some(size) = set.size {
-            // The log may be full of what this makes superfluous.
             self.state.lock().give_up_behind(id, size);
             self.changed.notify_waiters();
         }

@@ -24,6 +24,7 @@ use super::nodes::Node;
 use super::record::{Change, DATA_BYTES_MAX};
 use super::recover::{Held, HeldEntry};
 use super::state::State;
+use super::state::room::CUTS_MAX;
 use super::touches::{has_base_of, involved};
 use super::{Inner, Mistake, Options, WriteBack, time_of};
 
@@ -73,8 +74,8 @@ impl<S: Store> WriteBack<S> {
         let records_max = set.all_bytes() / BYTES_EACH;
         let records_max = usize::try_from(records_max).unwrap_or(usize::MAX);
         let limits = Limits {
-            files_max: records_max,
-            records_max,
+            files_max: records_max + CUTS_MAX,
+            records_max: records_max + CUTS_MAX,
             data_bytes_max: DATA_BYTES_MAX + HEAD_BYTES_MAX,
             ..Limits::default()
         };

@@ -1,6 +1,8 @@
 //! The origin refuses changes that clients were answered.
 
-use std::sync::atomic::Ordering;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use perf::units::Nanos;
@@ -379,4 +381,55 @@ fn a_file_that_a_full_origin_has_no_room_for_is_removed_replaced_or_cut() {
             assert!(events.iter().all(is_of_room), "{events:?}");
         });
     }
+}
+
+/// What makes room is in the log before it does, also where that is full: its caller has no answer
+/// when the proxy is killed, and all that others were answered is there, or all is cut.
+#[test]
+fn a_cut_that_its_proxy_does_not_outlive_loses_nothing_or_is_done() {
+    const BYTES: u64 = 1500;
+    let mut seen = BTreeSet::new();
+    for step in (0..6).map(|step| Nanos::from_micros(200 * step)) {
+        let length = Arc::new(AtomicUsize::new(0));
+        let found = Arc::clone(&length);
+        test(async move |mut set| {
+            set.settled().await;
+            let caller = root();
+            set.stage.origin.refuse(|requested| match requested {
+                Requested::Write(..) => Some(Status::NoSpace),
+                _ => None,
+            });
+            for offset in 20..BYTES {
+                let proxy = &set.life.proxy;
+                let data = Bytes::from_static(b"x");
+                let written = proxy.write(&caller, &set.file, offset, data, Stability::FileSync);
+                let limit = Nanos::from_secs(10);
+                if set.stage.clock.within(limit, std::pin::pin!(written)).await.is_err() {
+                    break; // The log is full.
+                }
+            }
+            let answered = set.life.proxy.attr(&root(), &set.file).await.unwrap().size;
+            assert!((900..BYTES).contains(&answered), "{answered}");
+            let size = SetAttr { size: Some(5), ..SetAttr::default() };
+            {
+                let cut = set.life.proxy.set_attr(&caller, &set.file, size, None);
+                set.stage.clock.within(step, std::pin::pin!(cut)).await.ok();
+            }
+            set.life.kill();
+            set.stage.origin.refuse(|_| None);
+            set.life = set.stage.begin().await;
+            set.settled().await;
+            let there = set.at("file").await;
+            match there.len() as u64 {
+                5 => {}
+                length => {
+                    let lost = there[20..].bytes().filter(|&byte| byte != b'x').count();
+                    assert_eq!((length, lost), (answered, 0), "bytes and lost ones after {step}");
+                }
+            }
+            found.store(there.len(), Ordering::Relaxed);
+        });
+        seen.insert(length.load(Ordering::Relaxed));
+    }
+    assert_eq!(seen.len(), 2, "each of the two was seen: {seen:?}");
 }

@@ -11,6 +11,7 @@
 //! payload of a WRITE is a slice of it.
 
 mod programs;
+mod strangers;
 
 use std::net::IpAddr;
 use std::pin::pin;
@@ -25,7 +26,7 @@ use wire::Procedure;
 use wire::record::Message;
 use wire::rpc::{AcceptStatus, Answer, AuthStat, Call, CallHeader, ReplyHeader};
 use wire::xdr::{self, Decode, DecodeError, DecodeErrorKind, Encode, Reader};
-use wire::{nfs2, nfs3, nlm};
+use wire::{nfs2, nfs3};
 
 use crate::auth::Credential;
 use crate::export::Rule;
@@ -117,6 +118,15 @@ impl Accepted<'_> {
 enum Refusal {
     Accepted(AcceptStatus),
     Auth(AuthStat),
+}
+
+impl Refusal {
+    fn message(self, xid: u32) -> Message {
+        message(match self {
+            Self::Accepted(status) => ReplyHeader::accepted(xid, status),
+            Self::Auth(why) => ReplyHeader::auth_error(xid, why),
+        })
+    }
 }
 
 impl From<DecodeError> for Refusal {
@@ -269,12 +279,7 @@ impl<S: Store> Engine<S> {
                 let xid = header.xid;
                 match pin!(self.accept(&peer, &header, args, &record, watch.as_ref())).await {
                     Ok(answer) => answer,
-                    Err(Refusal::Accepted(status)) => {
-                        Answer::Reply(message(ReplyHeader::accepted(xid, status)))
-                    }
-                    Err(Refusal::Auth(why)) => {
-                        Answer::Reply(message(ReplyHeader::auth_error(xid, why)))
-                    }
+                    Err(refusal) => Answer::Reply(refusal.message(xid)),
                 }
             }
         };
@@ -282,7 +287,7 @@ impl<S: Store> Engine<S> {
         (answer, tag)
     }
 
-    /// Whether any export names this host, so that it is worth listening to.
+    /// Whether any export names this host; else [`Self::refuse`] answers it.
     pub fn is_for(&self, host: IpAddr) -> bool {
         self.exports.load().name(host)
     }
@@ -466,8 +471,6 @@ fn known_procedure(header: &CallHeader<'_>, versions: Versions) -> Result<Proced
     let (low, high) = versions.range_of(program).ok_or(AcceptStatus::ProgUnavail)?;
     match header.procedure() {
         _ if !versions.serves(program, version) => Err(AcceptStatus::ProgMismatch { low, high }),
-        // All that it is called for is refused, so that its messages are not distinguished.
-        procedure @ Procedure::Unknown { program: nlm::PROGRAM, .. } => Ok(procedure),
         Procedure::Unknown { .. } => Err(AcceptStatus::ProcUnavail),
         procedure => Ok(procedure),
     }

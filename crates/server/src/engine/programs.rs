@@ -143,16 +143,16 @@ impl<S: Store> Engine<S> {
                 pin!(self.serve_nfs2(procedure, call, record, claim, &mut head)).await?
             }
             Procedure::Portmap(procedure) => {
-                let served = portmap::serve(&self.portmap(call), procedure, args, &mut head)?;
+                let served = portmap::serve(&self.portmap(call.peer), procedure, args, &mut head)?;
                 is_served(served)?
             }
             Procedure::Rpcbind3(procedure) | Procedure::Rpcbind4(procedure) => {
-                let served = rpcbind::serve(&self.portmap(call), procedure, args, &mut head)?;
+                let served = rpcbind::serve(&self.portmap(call.peer), procedure, args, &mut head)?;
                 is_served(served)?
             }
-            Procedure::Unknown { program: wire::nlm::PROGRAM, version, procedure } => {
-                is_served(nlm::serve(version, procedure, args, &mut head)?)?
-            }
+            Procedure::Nlm1(procedure)
+            | Procedure::Nlm3(procedure)
+            | Procedure::Nlm4(procedure) => is_served(nlm::serve(procedure, args, &mut head)?)?,
             Procedure::Unknown { .. } => {
                 return Err(Refusal::Accepted(AcceptStatus::ProcUnavail));
             }
@@ -178,14 +178,14 @@ impl<S: Store> Engine<S> {
         own: { cookies }
     }
 
-    fn portmap(&self, call: &Accepted<'_>) -> portmap::Context<'_> {
+    pub(super) fn portmap(&self, peer: &Peer) -> portmap::Context<'_> {
         portmap::Context {
             versions: self.config.versions,
             endpoints: &self.config.endpoints,
             portmap_endpoints: &self.config.portmap_endpoints,
-            transport: call.peer.transport,
-            client: call.peer.address,
-            local: call.peer.local.map(|local| local.ip()),
+            transport: peer.transport,
+            client: peer.address,
+            local: peer.local.map(|local| local.ip()),
             seconds: None,
         }
     }
@@ -236,7 +236,7 @@ impl<S: Store> Engine<S> {
 }
 
 /// The results of the portmapper and of the lock manager have no payload.
-fn is_served(served: bool) -> Result<Bytes, Refusal> {
+pub(super) fn is_served(served: bool) -> Result<Bytes, Refusal> {
     match served {
         true => Ok(Bytes::new()),
         false => Err(Refusal::Accepted(AcceptStatus::ProcUnavail)),

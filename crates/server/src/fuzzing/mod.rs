@@ -81,7 +81,12 @@ fn populate(store: &MemStore) {
     assert!(made.into_iter().flatten().all(|made| made.result.is_ok()));
 }
 
+/// Answers a record, and refuses it as if it came from a stranger.
 fn serve(engine: &Engine<MemStore>, record: &[u8]) -> Option<Vec<u8>> {
+    if let Some(refusal) = engine.refuse(&PEER, record).reply() {
+        check_reply(record, &refusal);
+        assert!(refusal.wire_len() <= 3 * record.len());
+    }
     let reply = engine
         .call(PEER, Bytes::copy_from_slice(record))
         .now_or_never()

@@ -6,7 +6,7 @@ use wire::nfs2::FHandle;
 use wire::nfs3::FileHandle;
 use wire::rpc::{AcceptStatus, AuthSys, CallHeader, Gids, OpaqueAuth, ReplyBody, ReplyHeader};
 use wire::xdr::{Decode, Encode, Reader, put_len};
-use wire::{Procedure, mount, nfs2, nfs3, portmap, rpcbind};
+use wire::{Procedure, mount, nfs2, nfs3, nlm, portmap, rpcbind};
 
 use crate::Engine;
 use crate::store::mem::MemStore;
@@ -118,6 +118,12 @@ const fn arguments(procedure: Procedure) -> &'static str {
             | rpcbind::Procedure::Getstat => "",
             _ => "puttt",
         },
+        Procedure::Nlm1(procedure) | Procedure::Nlm3(procedure) | Procedure::Nlm4(procedure) => {
+            match procedure {
+                nlm::Procedure::Null => "",
+                _ => "tt",
+            }
+        }
         Procedure::Unknown { .. } => "",
     }
 }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use wire::nfs3::NfsStat3;
 use wire::rpc::AuthStat;
-use wire::{mount, nfs3, portmap};
+use wire::{mount, nfs3, nlm, portmap};
 
 /// Statuses that are distinguished.
 pub(super) const KINDS: usize = AUTH_AT + AUTH_LEN;
@@ -93,7 +93,7 @@ pub(super) fn has_status(program: u32, version: u32, procedure: u32) -> bool {
     const ROOT: u32 = 3;
     const WRITECACHE: u32 = 7;
     match (program, version, procedure) {
-        (portmap::PROGRAM, ..) | (.., 0) => false,
+        (portmap::PROGRAM | nlm::PROGRAM, ..) | (.., 0) => false,
         (mount::PROGRAM, _, procedure) => procedure == mount::Procedure::Mnt.code(),
         (nfs3::PROGRAM, 2, ROOT | WRITECACHE) => false,
         _ => true,

@@ -6,7 +6,7 @@
 use std::sync::OnceLock;
 
 use perf::units::Nanos;
-use wire::{Procedure, mount, nfs3, portmap};
+use wire::{Procedure, mount, nfs3, nlm, portmap};
 
 use super::counter::{Counter, Writers};
 use super::histogram::{Distribution, Histogram};
@@ -14,8 +14,12 @@ use super::outcome::{self, KINDS, Kind};
 use super::phase::{Phase, Phases};
 
 /// The programs that are distinguished, by their name in labels.
-const PROGRAMS: [(u32, &str); 3] =
-    [(nfs3::PROGRAM, "nfs"), (mount::PROGRAM, "mount"), (portmap::PROGRAM, "portmap")];
+const PROGRAMS: [(u32, &str); 4] = [
+    (nfs3::PROGRAM, "nfs"),
+    (mount::PROGRAM, "mount"),
+    (portmap::PROGRAM, "portmap"),
+    (nlm::PROGRAM, "nlm"),
+];
 /// Their versions, which begin with 1.
 const VERSIONS: u32 = 4;
 /// More than the procedures of any of them: NFS version 3 has 22.
@@ -26,7 +30,7 @@ const TABLES: usize = PROGRAMS.len() * VERSIONS as usize;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Slot(u32);
 
-const UNKNOWN: Slot = Slot(3 * VERSIONS * NUMBERS);
+const UNKNOWN: Slot = Slot(PROGRAMS.len() as u32 * VERSIONS * NUMBERS);
 
 impl Slot {
     /// Of a tag, which is never 0.
@@ -256,7 +260,7 @@ mod tests {
     #[test]
     fn every_procedure_has_a_slot_of_its_own() {
         let slots = Slots::new();
-        assert_eq!(PROGRAMS.len(), 3);
+        assert_eq!(PROGRAMS.len(), 4);
         let mut seen = Vec::new();
         for procedure in nfs3::Procedure::ALL {
             let procedure = Procedure::Nfs3(*procedure);
@@ -270,6 +274,10 @@ mod tests {
         let mnt = Procedure::Mount(mount::Procedure::Mnt);
         let slot = slots.of(&CallHeader::new(7, mnt, OpaqueAuth::NONE).to_bytes());
         assert_eq!(slot.names(), ("mount", "3".to_owned(), "MNT".to_owned()));
+        let lock = Procedure::Nlm4(nlm::Procedure::Lock);
+        let slot = slots.of(&CallHeader::new(7, lock, OpaqueAuth::NONE).to_bytes());
+        assert_eq!(slot.names(), ("nlm", "4".to_owned(), "LOCK".to_owned()));
+        assert!(!slots.has_status(slot), "a cookie is before it");
     }
 
     #[test]
@@ -284,7 +292,8 @@ mod tests {
             of(100_003, 3, u32::MAX),
             of(100_003, 0, 1),
             of(100_003, 99, 1),
-            of(100_021, 4, 0),
+            of(100_021, 2, 0),
+            of(100_024, 1, 0),
             slots.of(&[]),
         ] {
             assert_eq!(slot, UNKNOWN);

@@ -69,7 +69,7 @@ const WRITE_CHECKSUM_BYTES_MAX: usize = 384;
 
 /// Replies that a process has left are not good any more when a day has passed since: a client
 /// that knows nothing of its server for so long has likely begun anew.
-const OUTAGE_SECS_MAX: u64 = 24 * 60 * 60;
+pub(crate) const OUTAGE_SECS_MAX: u64 = 24 * 60 * 60;
 
 /// Not a secret: who can make checksums collide can only confuse his own calls.
 const CHECKSUM_KEY: [u8; 16] = *b"nfskit checksum1";

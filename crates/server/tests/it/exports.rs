@@ -13,7 +13,7 @@ use server::{
 use wire::Procedure;
 use wire::mount::{self, DirPath, ExportReply, MntReply, MountStat3};
 use wire::nfs3::{self, DirOp, FileHandle, NfsStat3, Procedure as P, Sattr3};
-use wire::rpc::{CallHeader, OpaqueAuth};
+use wire::rpc::{AuthStat, CallHeader, OpaqueAuth, ReplyHeader};
 use wire::xdr::{Decode, Encode};
 
 use crate::malformed::golden_args;
@@ -202,4 +202,45 @@ fn what_is_exported_can_be_replaced() {
     assert_eq!(getattr(&engine, FRIEND, data), Err(NfsStat3::Stale));
     assert_eq!(mnt(&engine, FRIEND, "/data"), Err(MountStat3::NoEnt));
     assert!(mnt(&engine, FRIEND, "/open").is_ok());
+}
+
+/// Without an answer his mount would wait for minutes.
+#[test]
+fn whom_no_export_names_is_refused_at_once_and_learns_nothing() {
+    let store = MemStore::new(MemOptions::default(), Arc::new(Time::default));
+    let export = Export { name: "/data".to_owned(), id: 7, rules: vec![rule("10.0.0.0/8", false)] };
+    let engine = Engine::new(Exports::one(export, store), EngineConfig::default());
+    let address: SocketAddr = STRANGER.parse().unwrap();
+    assert!(!engine.is_for(address.ip()));
+    let refuse = |procedure, args: &dyn Fn(&mut Vec<u8>)| {
+        let body = credential((0, 0), &[]);
+        let mut record = CallHeader::new(XID, procedure, OpaqueAuth::sys(&body)).to_bytes();
+        args(&mut record);
+        let peer = Peer { is_proven: false, ..Peer::at(address, Transport::Datagram) };
+        let reply = engine.refuse(&peer, &record).reply().unwrap();
+        assert!(reply.wire_len() <= record.len(), "{procedure}: {}", reply.wire_len());
+        reply
+    };
+    for path in [&b"/data"[..], b"/nowhere"] {
+        let args = |out: &mut Vec<u8>| DirPath { dirpath: path }.encode(out);
+        let mnt: MntReply = results(&refuse(Procedure::Mount(mount::Procedure::Mnt), &args));
+        assert_eq!(mnt, Err(MountStat3::Acces));
+        let mnt: mount::MntReply1 =
+            results(&refuse(Procedure::Mount1(mount::Procedure::Mnt), &args));
+        assert_eq!(mnt, Err(MountStat3::Acces));
+    }
+    // mount(8) calls these before it mounts.
+    for null in [Procedure::Nfs3(P::Null), Procedure::Mount(mount::Procedure::Null)] {
+        let () = results(&refuse(null, &|_| ()));
+    }
+    let root = |out: &mut Vec<u8>| engine.root().encode(out);
+    let too_weak = ReplyHeader::auth_error(XID, AuthStat::TooWeak).to_bytes();
+    for procedure in [
+        Procedure::Nfs3(P::Getattr),
+        Procedure::Mount(mount::Procedure::Export),
+        Procedure::Mount(mount::Procedure::Dump),
+        Procedure::Portmap(wire::portmap::Procedure::Dump),
+    ] {
+        assert_eq!(refuse(procedure, &root).to_vec(), too_weak, "{procedure}");
+    }
 }

@@ -244,8 +244,12 @@ fn a_file_system_is_used_as_over_version_3() {
         let files = Files::new(&clock, session, files::Options::default());
         let dir = files.mkdir(&who, root, b"dir", Sattr3::default()).await.unwrap().handle;
         let attributes = Sattr3::of_mode(0o640);
+        let sends = || files.session().rpc().counters().transport.sends;
+        let before = sends();
         let made = files.create(&who, dir, b"file", attributes, true).await.unwrap();
         assert_eq!(made.attributes.mode, 0o640);
+        // A LOOKUP and a CREATE: a SETATTR of the mode would give what a default ACL withholds.
+        assert_eq!(sends() - before, 2);
         let again = files.create(&who, dir, b"file", attributes, true).await;
         assert_eq!(status(again), Some(NfsStat3::Exist));
         let made = made.handle;

@@ -2,7 +2,7 @@
 
 use crate::fuzzing::{round_trip_args, round_trip_results};
 use crate::xdr::{Decode, DecodeError, DecodeErrorKind, Reader};
-use crate::{Procedure, mount, nfs2, nfs3, portmap, rpc, rpcbind};
+use crate::{Procedure, mount, nfs2, nfs3, nlm, portmap, rpc, rpcbind};
 
 use super::bytes_of;
 
@@ -42,6 +42,7 @@ pub(crate) fn goldens() -> Vec<Golden> {
     goldens.extend(nfs2_goldens());
     goldens.extend(mount1_goldens());
     goldens.extend(rpcbind_goldens());
+    goldens.extend(nlm_goldens());
     goldens
 }
 
@@ -144,6 +145,17 @@ fn rpcbind_goldens() -> Vec<Golden> {
     let mut goldens = listed(&table, Procedure::Rpcbind3);
     goldens.extend(listed(&version_4, Procedure::Rpcbind4));
     goldens
+}
+
+fn nlm_goldens() -> Vec<Golden> {
+    use nlm::Procedure as P;
+    use nlm::tests as t;
+    let table = [
+        (P::Null, Part::Args, ""),
+        (P::Lock, Part::Ok, t::REPLY),
+        (P::Share, Part::Ok, t::SHARE_REPLY),
+    ];
+    listed(&table, Procedure::Nlm4)
 }
 
 fn listed<P: Copy>(table: &[(P, Part, &str)], of: impl Fn(P) -> Procedure) -> Vec<Golden> {

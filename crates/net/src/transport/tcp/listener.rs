@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Mutex, mpsc};
 
+use super::refused::Refused;
 use super::{KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_PROBES, Tcp};
 use crate::transport::buffer::Pool;
 use crate::transport::owner::Owners;
@@ -22,14 +23,6 @@ pub struct Listener {
     owners: Owners,
     pool: Pool,
     record_bytes_max: usize,
-}
-
-/// A connection from where none may come, of which no byte is ever read. It is closed when this is
-/// dropped.
-#[derive(Debug)]
-pub struct Refused {
-    pub host: IpAddr,
-    _stream: TcpStream,
 }
 
 /// Where connections come from.
@@ -155,10 +148,9 @@ impl Listener {
         may_come: impl Fn(IpAddr) -> bool,
     ) -> io::Result<Result<Tcp, Refused>> {
         let (stream, peer) = self.inner.next().await?;
-        let host = peer.ip().to_canonical();
-        Ok(match may_come(host) {
+        Ok(match may_come(peer.ip().to_canonical()) {
             true => Ok(self.adopt(stream, peer)),
-            false => Err(Refused { host, _stream: stream }),
+            false => Err(Refused::new(stream, peer)),
         })
     }
 

@@ -9,6 +9,7 @@
 
 mod connect;
 mod listener;
+mod refused;
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -28,8 +29,9 @@ pub(super) use self::connect::privileged_ports;
 pub use self::connect::{
     PRIVILEGED_PORTS_END, connect, connect_from, connect_unprivileged, resolve,
 };
+pub use self::listener::Listener;
 pub(crate) use self::listener::is_shortage;
-pub use self::listener::{Listener, Refused};
+pub use self::refused::Refused;
 use super::buffer::{Pool, ReceiveBuffer, SMALL_BYTES};
 use super::{Transport, owner};
 use crate::error::TransportError;

@@ -2,7 +2,7 @@
 //! see meanwhile. Decisions only: its input is what has happened, its output what is to be done.
 
 pub(super) mod notes;
-mod room;
+pub(super) mod room;
 mod shown;
 
 use std::collections::{HashMap, HashSet};
@@ -28,6 +28,7 @@ use super::touches::{Place, file, involved, key, named, names, uses};
 use super::turns::{Claim, Turns};
 use super::verifiers::Verifiers;
 use notes::{Notes, Waiter};
+use room::{CUTS_BYTES, CUTS_MAX};
 
 /// Names whose state at the origin is known from a moment ago.
 const RECENT_MAX: NonZeroUsize = NonZeroUsize::new(1024).expect("it is not zero");
@@ -83,6 +84,8 @@ pub(crate) struct Op {
     is_joined: bool,
     /// Of bytes that are to be cut.
     is_given_up: bool,
+    /// It cuts bytes that wait for room.
+    makes_room: bool,
     /// Bytes that it takes of the log at most.
     cost: u64,
 }
@@ -90,10 +93,18 @@ pub(crate) struct Op {
 impl Op {
     /// One that nobody waits for was found in a log.
     fn new(entry: Entry, done: Option<oneshot::Sender<()>>, bytes: usize, since: Instant) -> Self {
-        let (is_in_doubt, cost) = (done.is_none(), cost(bytes));
-        let (is_joined, is_given_up) = (false, false);
-        let (is_carried, trouble) = (is_in_doubt, None);
-        Self { entry, done, is_in_doubt, is_carried, since, trouble, is_joined, is_given_up, cost }
+        Self {
+            entry,
+            is_in_doubt: done.is_none(),
+            is_carried: done.is_none(),
+            done,
+            since,
+            trouble: None,
+            is_joined: false,
+            is_given_up: false,
+            makes_room: false,
+            cost: cost(bytes),
+        }
     }
 }
 
@@ -231,7 +242,12 @@ impl State {
         let len = bytes.len();
         let number = self.journal.next_record();
         let key = key(number);
-        if self.ops.len() >= self.records_max || !self.journal.admits(&key, len) {
+        let makes_room = self.makes_room(&entry.change);
+        let (places, bytes_left) = if makes_room { (CUTS_MAX, 0) } else { (0, CUTS_BYTES) };
+        if self.ops.len() >= self.records_max + places
+            || !self.journal.has_room_for(cost(len) + bytes_left)
+            || !self.journal.admits(&key, len)
+        {
             return None;
         }
         // One copy of the data for the log and for readers.
@@ -247,6 +263,7 @@ impl State {
         let (done, hears) = oneshot::channel();
         self.show(number, &entry, now);
         let mut op = Op::new(entry, Some(done), len, now);
+        op.makes_room = makes_room;
         op.done.take_if(|_| is_known).and_then(|done| done.send(()).ok());
         self.add(number, op);
         Some((number, hears))
@@ -300,6 +317,7 @@ impl State {
         if let Some(done) = waits.and_then(|op| op.done.take()) {
             done.send(()).ok();
         }
+        self.give_up_before(number);
         self.order.stable(number);
     }
 
@@ -481,6 +499,7 @@ impl State {
         let before = op.trouble.replace(status);
         self.order.trouble(number);
         self.troubled += usize::from(before.is_none());
+        self.give_up_if_cut(number);
         before == Some(status)
     }
 

@@ -1,16 +1,38 @@
 //! Bytes that wait for room at the origin, and that nobody needs any more: their file has lost its
 //! last name, or is to end before them. They are dropped, because what would make room for them is
-//! behind them.
+//! behind them. What is to cut them is stable in the log before: whoever is killed in between has
+//! lost nothing. So a part of the log is for such changes alone ([`CUTS_MAX`]).
 
+use log::BLOCK_BYTES;
 use server::types::{Handle, Status};
 
 use super::{Op, State};
 use crate::write_back::record::Change;
+use crate::write_back::touches;
+
+/// Changes that find a place in a log that is full for all others, because they make some; guess.
+pub(crate) const CUTS_MAX: usize = 16;
+
+/// The room that they take of the log: a frame each, as nobody writes beside them.
+pub(super) const CUTS_BYTES: u64 = CUTS_MAX as u64 * BLOCK_BYTES;
 
 /// Where a WRITE of this file begins.
 fn begins(op: &Op, of: &Handle) -> Option<u64> {
     match &op.entry.change {
         Change::Write { file, offset, .. } if file == of => Some(*offset),
+        _ => None,
+    }
+}
+
+/// Whether an operation writes to this file, at its new end or behind it.
+fn is_behind(op: &Op, file: &Handle, size: u64) -> bool {
+    begins(op, file).is_some_and(|offset| offset >= size)
+}
+
+/// The file of which a change sets the size.
+fn cut(change: &Change) -> Option<(&Handle, u64)> {
+    match change {
+        Change::Set { file, set } => set.size.map(|size| (file, size)),
         _ => None,
     }
 }
@@ -39,10 +61,45 @@ impl State {
         op.is_given_up || node.is_gone || is_removed && op.lacks_room()
     }
 
-    /// A file that lacks room is to end here. What it has behind that would be cut at once.
+    /// Whether a change cuts bytes that wait for room.
+    pub(super) fn makes_room(&self, change: &Change) -> bool {
+        let Some((file, size)) = cut(change) else { return false };
+        let is_behind = |op: &Op| is_behind(op, file, size) && !op.is_given_up;
+        self.lacks_room(file) && self.ops.values().any(is_behind)
+    }
+
+    /// A change that makes room is stable, or will never be in this log, which loses nothing any
+    /// more: what it cuts is not waited for.
+    pub(super) fn give_up_before(&mut self, number: u64) {
+        let Some(op) = self.ops.get(&number).filter(|op| op.makes_room) else { return };
+        let Some((file, size)) = cut(&op.entry.change) else { return };
+        let file = *file;
+        let earlier = self.ops.iter_mut().filter(|(earlier, _)| **earlier < number);
+        let behind = earlier.filter(|(_, op)| is_behind(op, &file, size));
+        behind.for_each(|(_, op)| op.is_given_up = true);
+    }
+
+    /// A WRITE has found no room. It is not waited for if a change behind it cuts all of it, as in
+    /// a log that a killed proxy has left.
+    pub(super) fn give_up_if_cut(&mut self, number: u64) {
+        let Some(op) = self.ops.get(&number).filter(|op| op.lacks_room()) else { return };
+        let file = touches::file(&op.entry.change);
+        if !file.is_some_and(|file| self.changes(&file)) {
+            return;
+        }
+        let is_cut = self.ops.iter().any(|(later, cutting)| {
+            let cut = cut(&cutting.entry.change).filter(|_| cutting.done.is_none());
+            *later > number && cut.is_some_and(|(file, size)| is_behind(op, file, size))
+        });
+        if let Some(op) = self.ops.get_mut(&number) {
+            op.is_given_up |= is_cut;
+        }
+    }
+
+    /// The log has failed: what it holds stays for the next start, whatever is given up.
     pub(crate) fn give_up_behind(&mut self, file: &Handle, size: u64) {
-        if self.lacks_room(file) {
-            let behind = |op: &&mut Op| begins(op, file).is_some_and(|offset| offset >= size);
+        if self.journal.is_failed() && self.lacks_room(file) {
+            let behind = |op: &&mut Op| is_behind(op, file, size);
             self.ops.values_mut().filter(behind).for_each(|op| op.is_given_up = true);
         }
     }

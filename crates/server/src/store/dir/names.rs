@@ -20,6 +20,7 @@ use log::reply::FileId;
 use rustix::fs::{Access as May, AtFlags, FileType, Mode, OFlags, RawDir};
 use rustix::io::Errno;
 
+use super::acting::Acting;
 use super::beneath::Component;
 use super::errno::status;
 use super::exclusive;
@@ -152,7 +153,10 @@ impl Tree {
                 let (node, touched) = node_and(&object, dir)?;
                 Ok((Created::Named(node), touched))
             }
-            CreateHow::Exclusive(verifier) if exclusive::is_made_with(&child.stat, *verifier) => {
+            CreateHow::Exclusive(verifier)
+                if exclusive::is_made_with(&child.stat, *verifier)
+                    && self.may_have_made(caller, &child.stat) =>
+            {
                 let object = self.keep(child.handle, &child.stat, child.fd);
                 // The first attempt may not have come as far as its sync.
                 let (node, touched) = node_and(&object, dir)?;
@@ -160,6 +164,12 @@ impl Tree {
             }
             CreateHow::Guarded(_) | CreateHow::Exclusive(_) => Err(Status::Exists),
         }
+    }
+
+    /// Whose file it is. Verifiers can be guessed, and anybody gives his own file such times: what
+    /// somebody else has put there is not what an exclusive CREATE has made.
+    fn may_have_made(&self, caller: &Caller, stat: &Stat) -> bool {
+        self.acting == Acting::Process || stat.uid() == caller.uid
     }
 
     pub(super) fn make_dir(

@@ -93,7 +93,12 @@ impl Inodes {
                 Ok(id)
             }
             CreateHow::Unchecked(_) => Ok(id),
-            CreateHow::Exclusive(verifier) if inode.create_verifier == Some(verifier) => Ok(id),
+            // Verifiers can be guessed: what somebody else has put there is not the caller's.
+            CreateHow::Exclusive(verifier)
+                if inode.create_verifier == Some(verifier) && inode.uid == caller.uid =>
+            {
+                Ok(id)
+            }
             CreateHow::Guarded(_) | CreateHow::Exclusive(_) => Err(Status::Exists),
         }
     }

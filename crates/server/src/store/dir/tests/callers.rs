@@ -59,6 +59,21 @@ fn each(test: impl Fn(Fixture)) {
     }
 }
 
+/// Who can guess a verifier would have another user's programs write to his file.
+#[test]
+fn what_another_has_put_there_is_not_taken_for_an_exclusive_create() {
+    each(|at| {
+        let root = at.root();
+        let make = |who| {
+            let how = CreateHow::Exclusive([1, 2, 3, 4, 5, 6, 7, 8]);
+            block_on(at.store.create(who, &root, b"lock", how)).result
+        };
+        let node = make(stranger()).unwrap();
+        assert_eq!(make(owner()).unwrap_err(), Status::Exists);
+        assert_eq!(make(stranger()).unwrap().handle, node.handle);
+    });
+}
+
 impl Fixture {
     fn make_as(&self, who: &Caller, name: &str, bits: u32) -> Node {
         let how = CreateHow::Guarded(mode(bits));

@@ -195,6 +195,7 @@ impl Log {
         let lock = file::lock_dir(root).map_err(|trouble| trouble.about(first))?;
         let logs = LogFiles::open_or_make(options, root, boot)?;
         let (found, recovered, replies) = recover::recover(&logs, options, root, boot, &syncer)?;
+        let replies = replies::without_outage(replies, times::now());
         let marker = logs.marker();
         let is_new = Marker::of(root).map_err(LogError::Mark)?.is_none();
         let of = (boot, limits(open_files_max));

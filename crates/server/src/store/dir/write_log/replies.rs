@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use log::EncodedReply;
 use log::reply::Effect;
+use log::{EncodedReply, Stamp};
 use tokio::sync::oneshot;
 
 use super::Log;
@@ -13,8 +13,29 @@ use super::keys::key_of;
 use super::shared::{Failed, Shared};
 use super::ticket::Ticket;
 use super::times::stamp;
-use crate::replies::{Outcome, Recorded, Recording};
+use crate::replies::{OUTAGE_SECS_MAX, Outcome, Recorded, Recording};
 use crate::types::{Handle, Time};
+
+/// What the log had, as if no time had passed since the newest call that was answered: while no
+/// server could be called, no client has come round its XIDs. So they are written again, and age by
+/// the clock from now on, as calls of this process do. After a day they are forgotten.
+pub(super) fn without_outage(replies: Vec<EncodedReply>, now: Stamp) -> Vec<EncodedReply> {
+    // A clock that was set back leaves some that are still to come.
+    let past = replies.iter().map(|reply| reply.came).filter(|&came| came <= now);
+    let Some(ended) = past.max() else { return replies };
+    // Not into the future by parts of a second.
+    let outage = now.seconds - ended.seconds - i64::from(ended.nanos > now.nanos);
+    let oldest = now.seconds.saturating_sub_unsigned(OUTAGE_SECS_MAX);
+    let recent = replies.into_iter().filter(|reply| reply.came.seconds >= oldest);
+    let shifted = |reply: EncodedReply| match reply.came <= now {
+        true => {
+            let seconds = reply.came.seconds + outage;
+            EncodedReply { came: Stamp { seconds, ..reply.came }, ..reply }
+        }
+        false => reply,
+    };
+    recent.map(shifted).collect()
+}
 
 /// A reply that is on its way to the log. Dropped without [`Self::decide`], it is that of a call of
 /// which nobody knows.
@@ -100,5 +121,38 @@ impl Log {
             Some(Recorded::new(&log::Reply::decode(&reply.bytes)?, came))
         });
         recorded.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use log::Key;
+
+    use super::*;
+
+    #[test]
+    fn replies_do_not_age_while_no_server_can_be_called() {
+        let at = |seconds, nanos| Stamp { seconds, nanos };
+        let reply = |came| EncodedReply {
+            key: Key::new(b"dir").unwrap(),
+            came,
+            bytes: bytes::Bytes::new(),
+            is_write: false,
+        };
+        let came = |times: &[Stamp], now| {
+            let replies = times.iter().map(|&came| reply(came)).collect();
+            let left = without_outage(replies, now).into_iter().map(|reply| reply.came);
+            left.collect::<Vec<_>>()
+        };
+        let hours = 3600 * 20;
+        // The newest is as good as new, and the other is older by as much as it was.
+        let now = at(1_000_000 + hours, 5);
+        let times = [at(999_400, 7), at(1_000_000, 5)];
+        assert_eq!(came(&times, now), [at(999_400 + hours, 7), now]);
+        // A clock that was set back, and none at all.
+        let to_come = at(1_000_000 + hours, 6);
+        assert_eq!(came(&[at(1_000_000, 6), to_come], now), [at(999_999 + hours, 6), to_come]);
+        assert_eq!(came(&[to_come], now), [to_come]);
+        assert_eq!(came(&times, at(1_000_000 + 24 * 3600, 5)), [at(1_000_000 + 24 * 3600, 5)]);
     }
 }
