@@ -91,6 +91,9 @@ impl Job {
 /// Segments that go at once while it is cleaned, so that storing goes on meanwhile.
 const EVICTED_AT_ONCE: usize = 8;
 
+/// The same in a second in which nothing need be stored.
+const CLEANED_AT_ONCE: usize = 1024;
+
 /// Errors of the disk one after the other after which nothing is stored any more.
 const FAILURES_MAX: u32 = 3;
 
@@ -159,6 +162,7 @@ impl Keeper {
                 Order::Clean(bytes_max) => clean(shared, bytes_max),
             }
         }
+        self.clean_if_due(shared);
         for segment in shared.with_news() {
             let done = segment.save();
             self.took(shared, done);
@@ -176,6 +180,18 @@ impl Keeper {
         if !orders.is_empty() {
             shared.medium.ordered();
         }
+    }
+
+    /// As soon as it is known what lies there: the limits may be lower than they were before.
+    fn clean_if_due(&mut self, shared: &Shared) {
+        if self.is_off || !shared.is_counted.load(Relaxed) {
+            return;
+        }
+        let mut is_due = || {
+            let filled = shared.evictor.lock().filled();
+            self.cleaner.is_due(filled, Filled::default())
+        };
+        let _ = (0..CLEANED_AT_ONCE).all(|_| is_due() && evict(shared));
     }
 
     /// What lies there, as far as is known.
@@ -306,13 +322,13 @@ impl Keeper {
             if !is_due || has_room && went == EVICTED_AT_ONCE {
                 return has_room;
             }
-            let victim = shared.evictor.lock().evict();
-            let Some(name) = victim else { return has_room };
+            if !evict(shared) {
+                return has_room;
+            }
             went += 1;
             if !shared.is_counted.load(Relaxed) {
                 self.new.bytes = self.new.bytes.saturating_sub(shared.geometry.block_bytes());
             }
-            remove(shared, name, Cause::Evicted);
         }
     }
 
@@ -395,20 +411,21 @@ fn blocks(
     found
 }
 
-fn evict_some(shared: &Shared) {
-    for _ in 0..EVICTED_AT_ONCE {
-        let victim = shared.evictor.lock().evict();
-        let Some(name) = victim else { return };
+/// Evicts what goes first; false: nothing may go.
+fn evict(shared: &Shared) -> bool {
+    let victim = shared.evictor.lock().evict();
+    victim.is_some_and(|name| {
         remove(shared, name, Cause::Evicted);
-    }
+        true
+    })
+}
+
+fn evict_some(shared: &Shared) {
+    let _ = (0..EVICTED_AT_ONCE).all(|_| evict(shared));
 }
 
 fn clean(shared: &Shared, bytes_max: u64) {
-    while shared.evictor.lock().filled().bytes > bytes_max {
-        let victim = shared.evictor.lock().evict();
-        let Some(name) = victim else { return };
-        remove(shared, name, Cause::Evicted);
-    }
+    while shared.evictor.lock().filled().bytes > bytes_max && evict(shared) {}
 }
 
 /// What commands have ordered: of all that lies there, so that they wait until that is known.
@@ -498,6 +515,25 @@ mod tests {
         let mut count = 0;
         medium.list(&mut |found| count += found.len()).unwrap();
         count
+    }
+
+    #[test]
+    fn what_is_above_limits_that_were_lowered_goes_without_anything_to_store() {
+        let memory = Arc::new(Memory::default());
+        for number in 0..100 {
+            memory.make(Name { file: FileHash::from_bytes([number; 16]), segment: 0 }).unwrap();
+        }
+        let geometry = Geometry::from_log2(12).unwrap();
+        let shared = Shared::new(Arc::<Memory>::clone(&memory), geometry, Box::new(|_| ()));
+        let filled = || shared.evictor.lock().filled().files;
+        let limits = |files_max| Limits { files_max, ..Limits::default() };
+        Keeper::new(Cleaner::new(limits(10))).run(&shared, Job::Tick);
+        shared.count();
+        assert_eq!(filled(), 100, "it is not known before what lies there");
+        Keeper::new(Cleaner::new(limits(106))).run(&shared, Job::Tick);
+        assert_eq!(filled(), 100, "below the high mark");
+        Keeper::new(Cleaner::new(limits(10))).run(&shared, Job::Tick);
+        assert_eq!(filled(), 9);
     }
 
     #[test]

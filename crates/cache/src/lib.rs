@@ -70,7 +70,7 @@ use self::limits::Cleaner;
 pub use self::limits::{Filled, Limits};
 use self::medium::{Medium, Memory};
 pub use self::mistake::Mistake;
-use self::place::{OpenError, Place};
+use self::place::{FolderId, OpenError, Place};
 pub use self::settle::{Now, OriginTime};
 use self::shared::Shared;
 pub use self::shared::{Event, Hear};
@@ -88,7 +88,7 @@ struct Inner {
     keeping: Keeping,
     shared: Arc<Shared>,
     /// Locked as long as this lives; none in memory.
-    _place: Option<Place>,
+    place: Option<Place>,
 }
 
 /// Who changes it.
@@ -122,7 +122,7 @@ impl Cache {
         }
         let threads = Threads::start(&shared, keeper).map_err(OpenError::Threads)?;
         let keeping = Keeping::Thread(threads);
-        Ok(Self { inner: Arc::new(Inner { keeping, shared, _place: Some(place) }) })
+        Ok(Self { inner: Arc::new(Inner { keeping, shared, place: Some(place) }) })
     }
 
     /// One in memory, that does everything in place: for worlds and tests.
@@ -147,11 +147,16 @@ impl Cache {
         let shared = Arc::new(shared);
         shared.count();
         let keeping = Keeping::InPlace(Mutex::new(Keeper::new(Cleaner::new(limits))));
-        Self { inner: Arc::new(Inner { keeping, shared, _place: None }) }
+        Self { inner: Arc::new(Inner { keeping, shared, place: None }) }
     }
 
     pub fn geometry(&self) -> Geometry {
         self.inner.shared.geometry
+    }
+
+    /// Which folder it has; none in memory.
+    pub fn folder(&self) -> Option<FolderId> {
+        self.inner.place.as_ref()?.id()
     }
 
     /// Bytes of the file from `offset`, fewer than `count` only at the end that its state says.

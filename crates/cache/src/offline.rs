@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::key::{FileHash, Name};
 use crate::limits::Filled;
 use crate::medium::Medium;
-use crate::orders::Order;
+use crate::orders::{self, Order};
 use crate::pins;
 use crate::place::{OpenError, Place};
 
@@ -15,11 +15,12 @@ use crate::place::{OpenError, Place};
 /// longest ago: which was used how often only the process knew that had it.
 ///
 /// # Errors
-/// [`OpenError::Busy`] if a process has it: an order is left to that.
+/// [`OpenError::Busy`] if a process has it, which may be another command: an order is left to that.
 pub fn carry_out(dir: &Path, folder: &str, orders: &[Order]) -> Result<Filled, OpenError> {
     let place = Place::open_existing(dir, folder)?;
     let at = place.path().to_owned();
     let failed = |error: io::Error| OpenError::System { path: at.clone(), error };
+    orders::sweep(place.dir());
     let segments = place.folder()?;
     let mut found: Vec<(Name, u64)> = Vec::new();
     segments.list(&mut |listed| found.extend_from_slice(listed)).map_err(&failed)?;

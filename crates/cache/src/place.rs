@@ -14,10 +14,10 @@
 //! directory that somebody else owns or may write to.
 
 use std::fs::DirBuilder;
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -79,6 +79,23 @@ pub struct Place {
     geometry: Geometry,
     lock: OwnedFd,
     was_damaged: bool,
+}
+
+/// A folder, whatever its path: its device and inode.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct FolderId(u64, u64);
+
+impl FolderId {
+    /// None: the system does not say.
+    pub(crate) fn of(dir: BorrowedFd<'_>) -> Option<Self> {
+        rustix::fs::fstat(dir).ok().map(|stat| Self(stat.st_dev, stat.st_ino))
+    }
+}
+
+impl fmt::Display for FolderId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x}-{:x}", self.0, self.1)
+    }
 }
 
 /// What an identity says.
@@ -187,6 +204,11 @@ impl Place {
 
     pub fn geometry(&self) -> Geometry {
         self.geometry
+    }
+
+    /// Which folder it is, by whatever path.
+    pub(crate) fn id(&self) -> Option<FolderId> {
+        FolderId::of(self.dir())
     }
 
     /// Its identity was, and was written anew.

@@ -16,7 +16,7 @@ use crate::key::{FileHash, Name, Token};
 use crate::medium::folder::FILLED;
 use crate::medium::{Folder, Medium, Stored};
 use crate::missed::{self, Misses};
-use crate::place::{IDENTITY, Identity, LOCK, NoIdentity, OpenError, open_base};
+use crate::place::{FolderId, IDENTITY, Identity, LOCK, NoIdentity, OpenError, open_base};
 use crate::texts::{TEXT_BYTES_MAX, names, open_dir, read_text};
 
 /// An origin's folder.
@@ -99,6 +99,11 @@ fn has_been_used(dir: BorrowedFd<'_>) -> bool {
 impl Found {
     pub fn dir(&self) -> BorrowedFd<'_> {
         self.dir.as_fd()
+    }
+
+    /// Which folder it is.
+    pub fn id(&self) -> Option<FolderId> {
+        FolderId::of(self.dir())
     }
 
     /// What a process that has it holds locked.

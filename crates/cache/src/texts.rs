@@ -93,7 +93,7 @@ fn write_new(dir: BorrowedFd<'_>, name: &str, text: &str) -> Result<(OwnedFd, St
 }
 
 /// Where a small file is written before it has its name.
-pub(super) fn unfinished(name: &str) -> String {
+pub(crate) fn unfinished(name: &str) -> String {
     format!("{name}.new")
 }
 

@@ -152,14 +152,15 @@ fn abandoned(operation: &Operation<'_>) -> Abandoned {
     }
 }
 
-/// The kernel's first request, and our answer. `is_bounded`: what it holds of written data is.
+/// The kernel's first request, and our answer. `waiting_bytes_max`: bytes of WRITEs that may wait
+/// here, where the kernel does not bound what it holds of written data.
 ///
 /// # Errors
 /// What is wrong with it, in words.
 pub(crate) fn greet(
     device: &Device,
     cache: init::KernelCache,
-    is_bounded: bool,
+    waiting_bytes_max: Option<u64>,
 ) -> Result<init::Agreed, String> {
     let mut buffer = Vec::with_capacity(BUFFER_BYTES);
     loop {
@@ -186,7 +187,7 @@ pub(crate) fn greet(
             ));
         }
         let agreed = init::Agreed::with(&init, cache);
-        device.answer(header.unique, 0, agreed.answer(is_bounded).as_slice());
+        device.answer(header.unique, 0, agreed.answer(waiting_bytes_max).as_slice());
         return Ok(agreed);
     }
 }

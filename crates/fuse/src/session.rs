@@ -67,6 +67,9 @@ pub struct Options {
     /// Bytes that the kernel may hold of what programs have written, which reads and closes wait
     /// behind; none for as many as the system lets it hold.
     pub dirty_bytes_max: Option<u64>,
+    /// Bytes of them that may wait in this process where the kernel has no such bound, or it could
+    /// not be set.
+    pub waiting_bytes_max: u64,
     /// On whose behalf the mount itself asks.
     pub credential: Credential,
 }
@@ -206,8 +209,10 @@ impl Mount {
             mounted.unmount(true).ok();
             error
         };
-        let is_bounded = options.dirty_bytes_max.is_some();
-        let agreed = dispatch::greet(&device, options.cache, is_bounded)
+        let mut untuned = tuning::bound(mounted.device(), options.dirty_bytes_max);
+        let is_bounded = options.dirty_bytes_max.is_some() && untuned.is_empty();
+        let waiting_bytes_max = (!is_bounded).then_some(options.waiting_bytes_max);
+        let agreed = dispatch::greet(&device, options.cache, waiting_bytes_max)
             .map_err(|reason| undo(MountError::Handshake(reason)))?;
         let device = Arc::new(device);
         let system = |error| undo(MountError::System(error));
@@ -226,7 +231,7 @@ impl Mount {
             }
         };
         thread::Builder::new().name("nfskit-fuse".to_owned()).spawn(reader).map_err(system)?;
-        let untuned = tuning::tune(mounted.device(), options.dirty_bytes_max);
+        untuned.extend(tuning::read_ahead(mounted.device()));
         Ok(Self {
             clock: clock.clone(),
             mounted: Arc::new(mounted),

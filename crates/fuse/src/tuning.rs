@@ -21,18 +21,24 @@ pub struct Untuned {
     pub cause: io::Error,
 }
 
-/// Sets the limits, as far as we may. `dirty_bytes_max`: what the kernel may hold of written data;
-/// none for whatever the system lets it hold.
-pub(crate) fn tune(device: &str, dirty_bytes_max: Option<u64>) -> Vec<Untuned> {
-    let folder = Path::new("/sys/class/bdi").join(device);
-    let set = |file: &str, value: u64| {
-        let mut file = fs::OpenOptions::new().write(true).open(folder.join(file))?;
-        file.write_all(value.to_string().as_bytes())
-    };
-    tune_by(set, dirty_bytes_max, threshold_bytes())
+/// Bounds, as far as we may, what the kernel holds of written data; none for whatever the system
+/// lets it hold.
+pub(crate) fn bound(device: &str, dirty_bytes_max: Option<u64>) -> Vec<Untuned> {
+    bound_by(|file, value| set(device, file, value), dirty_bytes_max, threshold_bytes())
 }
 
-fn tune_by(
+/// Lets reads run further ahead, as far as we may. INIT lowers it, so that it comes behind that.
+pub(crate) fn read_ahead(device: &str) -> Option<Untuned> {
+    let file = "read_ahead_kb";
+    set(device, file, READ_AHEAD_KIB).map_err(|cause| Untuned { file, cause }).err()
+}
+
+fn set(device: &str, file: &str, value: u64) -> io::Result<()> {
+    let path = Path::new("/sys/class/bdi").join(device).join(file);
+    fs::OpenOptions::new().write(true).open(path)?.write_all(value.to_string().as_bytes())
+}
+
+fn bound_by(
     set: impl Fn(&str, u64) -> io::Result<()>,
     dirty_bytes_max: Option<u64>,
     threshold_bytes: u64,
@@ -51,8 +57,7 @@ fn tune_by(
         Err(untuned) if is_strict && untuned.cause.kind() == io::ErrorKind::NotFound => Ok(()),
         set => set,
     };
-    let results = [bound, strictness, set("read_ahead_kb", READ_AHEAD_KIB)];
-    results.into_iter().filter_map(Result::err).collect()
+    [bound, strictness].into_iter().filter_map(Result::err).collect()
 }
 
 /// The share of `all` that `part` is, one hundredth at least.
@@ -93,12 +98,12 @@ mod tests {
             }
             false => Err(io::ErrorKind::NotFound.into()),
         };
-        let untuned = tune_by(set, dirty_bytes_max, threshold_bytes);
+        let untuned = bound_by(set, dirty_bytes_max, threshold_bytes);
         (given.into_inner(), untuned.iter().map(|untuned| untuned.file).collect())
     }
 
-    const ALL: [&str; 4] = ["max_bytes", "max_ratio", "strict_limit", "read_ahead_kb"];
-    const OLD: [&str; 2] = ["max_ratio", "read_ahead_kb"];
+    const ALL: [&str; 3] = ["max_bytes", "max_ratio", "strict_limit"];
+    const OLD: [&str; 1] = ["max_ratio"];
 
     fn given(values: &[(&str, u64)]) -> Vec<(String, u64)> {
         values.iter().map(|(file, value)| ((*file).to_owned(), *value)).collect()
@@ -106,26 +111,26 @@ mod tests {
 
     #[test]
     fn what_the_kernel_holds_of_written_data_is_bounded_on_every_kernel() {
-        let (ahead, strict) = (("read_ahead_kb", 2048), ("strict_limit", 1));
+        let strict = ("strict_limit", 1);
         let bounded = |files: &[&str], all| tuned(files, Some(MOST), all);
-        let exact = given(&[("max_bytes", MOST), strict, ahead]);
+        let exact = given(&[("max_bytes", MOST), strict]);
         assert_eq!(bounded(&ALL, 10 * MOST), (exact, vec![]));
-        let small = given(&[("max_ratio", 100), strict, ahead]);
+        let small = given(&[("max_ratio", 100), strict]);
         assert_eq!(bounded(&ALL, MOST / 2), (small, vec![]), "more than the system lets it hold");
-        let share = given(&[("max_ratio", 10), ahead]);
+        let share = given(&[("max_ratio", 10)]);
         assert_eq!(bounded(&OLD, 10 * MOST), (share, vec![]), "there it is always strict");
     }
 
     #[test]
     fn a_limit_that_is_not_wanted_is_lifted() {
-        let lifted = given(&[("max_ratio", 100), ("strict_limit", 0), ("read_ahead_kb", 2048)]);
+        let lifted = given(&[("max_ratio", 100), ("strict_limit", 0)]);
         assert_eq!(tuned(&ALL, None, 10 * MOST), (lifted, vec![]));
         assert_eq!(tuned(&OLD, None, 10 * MOST).1, ["strict_limit"]);
     }
 
     #[test]
     fn what_cannot_be_set_is_named() {
-        assert_eq!(tuned(&[], None, MOST).1, ["max_ratio", "strict_limit", "read_ahead_kb"]);
-        assert_eq!(tuned(&[], Some(MOST), MOST).1, ["max_ratio", "read_ahead_kb"]);
+        assert_eq!(tuned(&[], None, MOST).1, ["max_ratio", "strict_limit"]);
+        assert_eq!(tuned(&[], Some(MOST), MOST).1, ["max_ratio"]);
     }
 }

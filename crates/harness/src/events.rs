@@ -196,7 +196,7 @@ impl Log {
                 let fields = json!({ "export": export, "handles": handles });
                 self.emit(Level::Error, "handles_unwritten", fields);
             }
-            None => self.emit(Level::Info, "handles_kept", json!({ "export": export })),
+            None => self.emit(Level::Info, "handles_written", json!({ "export": export })),
         }
     }
 
@@ -204,7 +204,7 @@ impl Log {
     pub fn replies_unstored(&self, is_failing: bool) {
         match is_failing {
             true => self.emit(Level::Warn, "replies_unwritten", json!({})),
-            false => self.emit(Level::Info, "replies_kept", json!({})),
+            false => self.emit(Level::Info, "replies_written", json!({})),
         }
     }
 

@@ -8,6 +8,7 @@ use server::store::dir::write_log::{
     Lost, Named, Progress, Recovered, Replaced, Stage, Unreadable,
 };
 
+use crate::exit::Failure;
 use crate::{output, shell};
 
 /// How far the recovery of a long log has come.
@@ -33,6 +34,35 @@ pub fn summary(recovered: &Recovered, dir: &Path) -> String {
         }
         (_, false) => lost + &replayed(recovered, dir),
     }
+}
+
+/// What a command has done with a log; and `and`, what that means for the log.
+///
+/// # Errors
+/// Something of the log is lost.
+pub fn brought(recovered: &Recovered, dir: &Path, and: &str) -> Result<String, Failure> {
+    let text = format!("{}; {} {and}", summary(recovered, dir), dir.display());
+    match (has_losses(recovered), recovered.was_running) {
+        (false, _) => Ok(text),
+        (true, true) => Err(Failure::check(
+            text,
+            "nothing for the files: they have their bytes, as the machine was not switched off. \
+             Calls that are retransmitted may be executed again",
+        )),
+        (true, false) => Err(Failure::check(
+            text,
+            "a backup of the files, to compare them with: which of them the lost frames were of \
+             is not known",
+        )),
+    }
+}
+
+/// Something that had been answered is not in its place, or may not be.
+fn has_losses(recovered: &Recovered) -> bool {
+    let &Recovered { lost, is_end_lost, cut_bytes, unreadable, was_running, .. } = recovered;
+    let newest_is_unread = unreadable.is_some_and(|unreadable| unreadable.may_be_newest);
+    let frames = lost.map_or(0, |lost| lost.frames);
+    is_end_lost || cut_bytes > 0 || frames > 0 || newest_is_unread && !was_running
 }
 
 fn losses(recovered: &Recovered) -> String {
@@ -181,6 +211,29 @@ mod tests {
         let lost = Some(Lost { frames: 3, first: 7 });
         let both = of(Recovered { lost, cut_bytes: 4096, ..Recovered::default() });
         assert!(both.contains("4096 bytes") && both.contains("3 frames, from number 7"), "{both}");
+    }
+
+    #[test]
+    fn what_is_lost_fails_a_command_and_says_how_much() {
+        let of = |recovered| brought(&recovered, Path::new("/srv"), "keeps its log");
+        let damaged =
+            |frames| Recovered { lost: Some(Lost { frames, first: 7 }), ..Recovered::default() };
+        assert!(of(Recovered::default()).unwrap().ends_with("; /srv keeps its log"));
+        assert!(of(damaged(0)).is_ok(), "where nobody needs it");
+        let lost = of(damaged(3)).unwrap_err();
+        assert!(lost.what().contains("LOST of the damaged write log: 3 frames"), "{lost:?}");
+        assert!(lost.what().ends_with("; /srv keeps its log"), "{lost:?}");
+        assert!(lost.advice().starts_with("a backup of the files"), "{lost:?}");
+        let ran_on = of(Recovered { was_running: true, ..damaged(3) }).unwrap_err();
+        assert!(ran_on.advice().starts_with("nothing for the files"), "{ran_on:?}");
+        of(Recovered { is_end_lost: true, ..Recovered::default() }).unwrap_err();
+        of(Recovered { cut_bytes: 1, ..Recovered::default() }).unwrap_err();
+        let unread = |may_be_newest, was_running| {
+            let unreadable = Some(Unreadable { blocks: 1, log: 0, at: 0, may_be_newest });
+            of(Recovered { unreadable, was_running, ..Recovered::default() })
+        };
+        assert!(unread(false, false).is_ok() && unread(true, true).is_ok());
+        unread(true, false).unwrap_err();
     }
 
     #[test]

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use load::environment::{rfc3339, rfc3339_of};
 use net::clock::Clock;
-use perf::units::Nanos;
+use perf::units::{Instant, Nanos};
 use perf::words::counted;
 use proxy::write_back::{
     Aliases, Event, Hear, Held, HeldError, LeaseError, Log, OpenError, Options, Owner, Settled,
@@ -347,8 +347,15 @@ async fn drain_to(
     limit: Option<Nanos>,
 ) -> Result<String, Failure> {
     let (clock, mut interrupts) = (Clock::real(), Interrupts::catch()?);
-    let store = interrupts.or(opened_to_drain(&clock, log, url, state)).await?;
-    let all = interrupts.or(until_brought(&clock, &store, limit, log)).await;
+    let until = limit.map(|limit| clock.now() + limit);
+    let opened = async {
+        let opening = opened_to_drain(&clock, log, url, state);
+        let Some(limit) = limit else { return opening.await };
+        let over = |_| Err(over().and(format_args!("all is left in {}", log.display())));
+        clock.within(limit, opening).await.unwrap_or_else(over)
+    };
+    let store = interrupts.or(opened).await?;
+    let all = interrupts.or(until_brought(&clock, &store, until, log)).await;
     all.map_err(|failure| failure.and(so_far(&store, log)))?;
     drop(interrupts);
     let has_ended = store.end().await;
@@ -383,22 +390,25 @@ async fn opened_to_drain(
 async fn until_brought(
     clock: &Clock,
     store: &WriteBack<Remote>,
-    limit: Option<Nanos>,
+    until: Option<Instant>,
     log: &Path,
 ) -> Result<(), Failure> {
-    let begun = clock.now();
     loop {
-        let left = limit.map(|limit| limit.saturating_sub(clock.now().since(begun)));
+        let left = until.map(|until| until.since(clock.now()));
         let wait = left.map_or(REPORTED_EVERY, |left| left.min(REPORTED_EVERY));
         if store.drained(Some(wait)).await == 0 {
             return Ok(());
         }
         if left == Some(wait) {
-            let advice = "the same again when the origin takes it, or a longer --for";
-            return Err(Failure::environment("the time of --for is over", advice));
+            return Err(over());
         }
         output::say(format_args!("write-back: {}", so_far(store, log)));
     }
+}
+
+fn over() -> Failure {
+    let advice = "the same again when the origin takes it, or a longer --for";
+    Failure::environment("the time of --for is over", advice)
 }
 
 /// How far a drain is that has not brought everything.

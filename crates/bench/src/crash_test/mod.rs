@@ -19,7 +19,7 @@ use net::shape::Shape;
 use perf::record::Run as Record;
 use perf::units::Nanos;
 
-use self::site::Killed;
+use self::site::{Killed, Restarts};
 use crate::workload::{self, Conditions, Outcome, Outputs, Workload};
 
 /// The load begins with a tenth of the longest at least, so that there is something to lose.
@@ -144,6 +144,7 @@ pub struct Shown {
     seed: u64,
     rounds: Vec<Round>,
     held: Vec<Kind>,
+    restarts: Restarts,
 }
 
 impl CrashTest {
@@ -176,6 +177,7 @@ impl CrashTest {
             restart: self.restart.clone(),
             reply_limit: self.reply_limit,
             answer_limit: self.back_within,
+            restarts: Restarts::default(),
         }
     }
 }
@@ -214,7 +216,8 @@ impl Workload for CrashTest {
             self.seed.unwrap_or_else(|| u64::from(clock.since_1970().subsec_nanos()) % 1_000_000);
         let (options, site) = (self.options(seed), self.site(&clock));
         let name = format!("{}{}", load::scratch::PREFIX, local::tag(&clock));
-        let mut shown = Shown { seed, rounds: Vec::new(), held: self.hold.clone() };
+        let (held, restarts) = (self.hold.clone(), site.restarts.clone());
+        let mut shown = Shown { seed, rounds: Vec::new(), held, restarts };
         let mut trial = interrupts.or(Trial::begin(&clock, site, options, &name)).await?;
         for number in 1..=self.rounds {
             match interrupts.or(trial.round()).await {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use harness::records;
 use load::crash::{Kind, Lost, Retransmitted, Round, add};
 use perf::record::Run as Record;
+use perf::words::counted;
 use serde_json::json;
 
 use super::{CrashTest, Shown};
@@ -72,6 +73,7 @@ pub(super) fn table(args: &CrashTest, shown: &Shown) -> String {
         text += &format!("refused     {refused} calls, the first: {refusal}\n");
     }
     text += &went_on(shown);
+    text += &restarts(shown);
     text + &losses(shown)
 }
 
@@ -85,12 +87,23 @@ fn went_on(shown: &Shown) -> String {
     match survived(shown) {
         0 => String::new(),
         rounds => format!(
-            "connections of {rounds} of the {} kills went on after the restart: the server was \
-             stopped, or its network cut, and it was not killed; unless this is a proxy, and what \
-             was killed is behind it\n",
+            "went on     connections, after {rounds} of the {} kills: the server was stopped, or \
+             its network cut, and it was not killed; unless this is a proxy, and what was killed \
+             is behind it\n",
             shown.rounds.len()
         ),
     }
+}
+
+/// Commands of `--restart` that have failed while the server answered, or after that.
+fn restarts(shown: &Shown) -> String {
+    let failed = shown.restarts.failed();
+    failed.first().map_or_else(String::new, |(kill, how)| {
+        format!(
+            "restart     {} of --restart failed later, the first after kill {kill}: {how}\n",
+            counted(failed.len(), "command")
+        )
+    })
 }
 
 fn retransmitted(again: &Retransmitted) -> String {
@@ -168,6 +181,10 @@ pub(super) fn record(args: &CrashTest, shown: &Shown) -> Record {
         let name = format!("lost_{}", kind.name().replace('-', "_"));
         record.metric(&name, kinds.get(&kind).map_or(0, |(count, _)| *count) as f64, "");
     }
+    for (kill, how) in shown.restarts.failed() {
+        let text = format!("kill {kill}: --restart: {how}");
+        record.warn("restart_failed", &text, "the command as sh takes it, by hand");
+    }
     for (number, lost) in numbered(shown) {
         let text = format!("kill {number}: {}: {}", lost.kind.name(), lost.what);
         record.warn("lost", &text, &advice(shown));
@@ -227,6 +244,7 @@ pub(super) fn advice(shown: &Shown) -> String {
 mod tests {
     use clap::Parser;
 
+    use super::super::site::Restarts;
     use super::*;
     use crate::workload::Workload;
 
@@ -241,7 +259,8 @@ mod tests {
         let answered = BTreeMap::from([("CREATE", 12)]);
         let round = Round { lost: lost.collect(), answered, ..Round::default() };
         let held = args.hold.clone();
-        (args, Shown { seed: 7, rounds: vec![Round::default(), round], held })
+        let (rounds, restarts) = (vec![Round::default(), round], Restarts::default());
+        (args, Shown { seed: 7, rounds, held, restarts })
     }
 
     #[test]
@@ -254,6 +273,17 @@ mod tests {
         assert_eq!(record.value("lost_data_sync"), Some(1.0));
         assert_eq!(record.warnings.len(), 2);
         assert!(args.verdict(shown).is_err());
+    }
+
+    #[test]
+    fn each_line_begins_with_a_label() {
+        let (args, mut shown) = shown(&[(Kind::Names, 0)], "names");
+        shown.rounds[1].went_on = true;
+        for line in table(&args, &shown).lines() {
+            let (label, rest) = line.split_at(12);
+            let is_loss = label.starts_with("  kill 2,");
+            assert!(is_loss || label.ends_with(' ') && !rest.starts_with(' '), "{line}");
+        }
     }
 
     #[test]

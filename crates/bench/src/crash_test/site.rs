@@ -1,8 +1,10 @@
 //! The server under test, and the commands that end and start it.
 
 use std::fmt::Display;
+use std::io;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 
 use client::error::Error as ClientError;
 use client::mount;
@@ -11,6 +13,7 @@ use client::url::Target;
 use harness::exit::Failure;
 use load::crash::Site;
 use net::clock::Clock;
+use parking_lot::Mutex;
 use perf::units::Nanos;
 use rustix::process::{Pid, Signal, kill_process_group};
 
@@ -18,6 +21,52 @@ use rustix::process::{Pid, Signal, kill_process_group};
 const LOOK: Nanos = Nanos::from_millis(5);
 /// A command that starts a server and goes on is not waited for longer.
 const START_LIMIT: Nanos = Nanos::from_millis(500);
+
+/// The commands of `--restart` that have failed after they were not waited for any more: with the
+/// number of the kill that they followed, and how they ended. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Restarts(Arc<Mutex<Ended>>);
+
+#[derive(Debug, Default)]
+struct Ended {
+    kills: u32,
+    failed: Vec<(u32, String)>,
+}
+
+impl Restarts {
+    /// From now on a command that ends does so because of the kill.
+    fn kill(&self) {
+        self.0.lock().kills += 1;
+    }
+
+    fn kills(&self) -> u32 {
+        self.0.lock().kills
+    }
+
+    fn ended(&self, after_kill: u32, status: io::Result<ExitStatus>) {
+        let mut ended = self.0.lock();
+        let how = match status {
+            Ok(status) if status.success() => return,
+            Ok(status) => status.to_string(),
+            Err(cause) => cause.to_string(),
+        };
+        if ended.kills == after_kill {
+            ended.failed.push((after_kill, how));
+        }
+    }
+
+    pub(super) fn failed(&self) -> Vec<(u32, String)> {
+        self.0.lock().failed.clone()
+    }
+
+    /// In a failure, for which it may be the reason.
+    fn and(&self, failure: Failure) -> Failure {
+        match self.0.lock().failed.last() {
+            Some((kill, how)) => failure.and(format!("--restart after kill {kill}: {how}")),
+            None => failure,
+        }
+    }
+}
 
 /// See the module's head.
 #[derive(Debug)]
@@ -30,6 +79,7 @@ pub(super) struct Killed {
     pub(super) restart: String,
     pub(super) reply_limit: Nanos,
     pub(super) answer_limit: Nanos,
+    pub(super) restarts: Restarts,
 }
 
 impl Site for Killed {
@@ -45,6 +95,7 @@ impl Site for Killed {
 
     async fn kill(&self) -> Result<(), Failure> {
         let (option, limit) = ("--kill", self.answer_limit);
+        self.restarts.kill();
         let mut group = Group(begin(option, &self.kill)?);
         match self.has_ended(option, &mut group.0, limit).await? {
             true => Ok(()),
@@ -61,7 +112,8 @@ impl Site for Killed {
         if !self.has_ended(option, &mut child, START_LIMIT).await? {
             // It goes on as long as the server does. When that is killed, somebody has to wait for
             // it, or a --kill that waits until its PID is gone would do so for ever.
-            std::thread::spawn(move || child.wait());
+            let (restarts, kill) = (self.restarts.clone(), self.restarts.kills());
+            std::thread::spawn(move || restarts.ended(kill, child.wait()));
         }
         Ok(())
     }
@@ -70,7 +122,8 @@ impl Site for Killed {
         let why = last.map_or_else(|| "no reply".to_owned(), |error| error.to_string());
         let what =
             format!("the server does not answer {} after --restart: {why}", self.answer_limit);
-        Failure::environment(what, "see whether --restart starts it; a longer --back-within")
+        let advice = "see whether --restart starts it; a longer --back-within";
+        self.restarts.and(Failure::environment(what, advice))
     }
 
     fn alive(&self) -> Failure {
@@ -85,7 +138,7 @@ impl Site for Killed {
             "the server ended by itself, or answered no more, {after} after the load began and \
              before --kill: {why}"
         );
-        Failure::environment(what, "the server's log; its start by hand")
+        self.restarts.and(Failure::environment(what, "the server's log; its start by hand"))
     }
 }
 
@@ -120,7 +173,7 @@ fn begin(option: &str, line: &str) -> Result<Child, Failure> {
     // Its own group: an interrupt is for us, and not for the server that it starts.
     command.args(["-c", line]).stdin(Stdio::null()).process_group(0);
     // Standard output is the report's.
-    command.stdout(Stdio::from(std::io::stderr()));
+    command.stdout(Stdio::from(io::stderr()));
     command.spawn().map_err(|cause| failed(option, &cause))
 }
 
@@ -139,5 +192,27 @@ impl Drop for Group {
             // Killed, it ends at once.
             self.0.wait().ok();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
+    use super::*;
+
+    #[test]
+    fn a_restart_has_failed_unless_a_kill_has_ended_it() {
+        let restarts = Restarts::default();
+        let ends = |kill, code| restarts.ended(kill, Ok(ExitStatus::from_raw(code << 8)));
+        restarts.kill();
+        ends(1, 0);
+        ends(1, 3);
+        restarts.kill();
+        ends(1, 9);
+        let failed = [(1, "exit status: 3".to_owned())];
+        assert_eq!(restarts.failed(), failed);
+        let failure = restarts.and(Failure::environment("no reply", "wait"));
+        assert_eq!(failure.what(), "no reply; --restart after kill 1: exit status: 3");
     }
 }

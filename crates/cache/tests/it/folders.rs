@@ -280,10 +280,11 @@ fn orders_are_carried_out_by_whoever_has_it() {
     assert!(read(&cache, 1, 50_000).is_ok());
     wait_until_counted(&cache);
     let found = &survey::origins(base.path()).unwrap()[0];
-    orders::leave(found.dir(), "1", Order::Forget(Some(key(1).hash()))).unwrap();
+    let mut command = orders::Command::begin(found.dir()).unwrap();
+    command.leave(Order::Forget(Some(key(1).hash()))).unwrap();
     // Its keeper looks each second, and at the end.
     drop(cache);
-    assert!(orders::is_done(found.dir(), "1"));
+    assert_eq!(command.look(), 0);
     let cache = open(base.path(), "nfs://one/x").unwrap();
     assert_eq!(read(&cache, 1, 50_000), Err(Cause::Cold));
 }

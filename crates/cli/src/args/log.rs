@@ -116,7 +116,8 @@ impl Drain {
 pub(crate) struct Damaged {
     /// Of a damaged log, brings what is whole to its place and gives up the rest. Keep a copy of
     /// the log before. A file that was truncated or committed after a stable write may get the
-    /// write's bytes again, if the note of that is what was lost.
+    /// write's bytes again, if the note of that is what was lost. Exit code 1 says that something
+    /// was lost.
     #[arg(long)]
     pub(crate) salvage: bool,
 }

@@ -86,7 +86,7 @@ fn replayed(
 fn replay(args: &Replay) -> Result<String, Failure> {
     let (files, dir) = args.place()?;
     let (_, recovered) = replayed(files, dir, args.damaged.salvage)?;
-    Ok(done(&recovered, dir, "keeps its log"))
+    recovery::brought(&recovered, dir, "keeps its log").map(line)
 }
 
 fn drain(args: &Drain) -> Result<String, Failure> {
@@ -99,12 +99,11 @@ fn drain(args: &Drain) -> Result<String, Failure> {
     net::runtime::block_on(store.end_log())
         .map_err(Failure::resources)?
         .map_err(|why| Failure::environment(why, "the same again, or its server with the log"))?;
-    Ok(done(&recovered, dir, "needs no log any more"))
+    recovery::brought(&recovered, dir, "needs no log any more").map(line)
 }
 
-/// What was brought to its place in `dir`, and what that means for its log.
-fn done(recovered: &Recovered, dir: &Path, and: &str) -> String {
-    format!("{}; {} {and}\n", recovery::summary(recovered, dir), dir.display())
+fn line(text: String) -> String {
+    text + "\n"
 }
 
 fn summary(found: &Inspection) -> String {

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use harness::exit::Failure;
 use harness::output;
+use harness::shell;
 use harness::signals::Interrupts;
 use harness::sink::Sink;
 use harness::verbosity::Verbosity;
@@ -212,20 +213,28 @@ fn apart(before: &Sample, now: &Sample, path: &Path) -> Result<f64, Failure> {
     })
 }
 
+/// Of the mounts that there are, these are listed.
+const MOUNTS_NAMED: usize = 8;
+
 const ALONE: &str = "--from for the newer alone: what came since the start; or the older first";
 
 fn nothing(args: &Stat) -> Failure {
-    let (what, advice) = match args.mount.is_empty() {
-        true => (
-            "there are no NFS mounts and no server of the kernel's",
-            "nfskit stat --metrics ADDRESS:PORT for our own programs, or --from for saved counters",
-        ),
-        false => (
-            "none of the NFS mounts is one of --mount",
-            "a mount point as /proc/self/mounts has it: findmnt -t nfs,nfs4 lists them",
-        ),
-    };
-    Failure::environment(what, advice)
+    let place =
+        args.from.last().map_or(place::Place::Here, |path| place::Place::Saved(path.clone()));
+    let mounts = place.read().0.mounts.unwrap_or_default();
+    let ours = "nfskit stat --metrics ADDRESS:PORT for our own programs";
+    if args.mount.is_empty() || mounts.is_empty() {
+        let what = "there are no NFS mounts and no server of the kernel's";
+        let what = if args.mount.is_empty() { what } else { "the kernel has no NFS mounts there" };
+        return Failure::environment(what, format!("{ours}, or --from for saved counters"));
+    }
+    let mut points: Vec<_> = mounts.iter().map(|mount| shell::quoted(&mount.point)).collect();
+    points.sort_unstable();
+    let more = points.len().saturating_sub(MOUNTS_NAMED);
+    points.truncate(MOUNTS_NAMED);
+    let more = if more > 0 { format!(", or one of {more} more") } else { String::new() };
+    let advice = format!("--mount {}{more}; {ours}", points.join(", "));
+    Failure::environment("none of the NFS mounts is one of --mount", advice)
 }
 
 fn record(taken: &Taken) -> String {

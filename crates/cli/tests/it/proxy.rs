@@ -335,7 +335,7 @@ fn a_drain_that_the_origin_does_not_take_ends_when_it_is_to_and_says_what_is_lef
     served.program.signal(Signal::KILL);
     served.program.finish();
     let left = format!("; 0 changes brought, 1 left in {log} (the origin refuses: NoSpace)");
-    let over = run(["log", "drain", "--for", "1s", log, &origin.url()]);
+    let over = run(["log", "drain", "--for", "5s", log, &origin.url()]);
     assert_eq!(over.code, Some(3));
     let says = format!("nfskit: the time of --for is over{left}\n   try: the same again");
     assert!(over.stderr.contains(&says), "no {says:?}: {over:?}");
@@ -346,6 +346,13 @@ fn a_drain_that_the_origin_does_not_take_ends_when_it_is_to_and_says_what_is_lef
     assert_eq!(interrupted.code, Some(130));
     let says = format!("nfskit: interrupted{left}\n");
     assert!(interrupted.stderr.ends_with(&says), "no {says:?}: {interrupted:?}");
+    // The time that it takes to reach the origin is of the time that it has.
+    origin.program.signal(Signal::STOP);
+    let away = run(["log", "drain", "--for", "1s", log, &origin.url()]);
+    let says = format!("nfskit: the time of --for is over; all is left in {log}\n");
+    assert_eq!(away.code, Some(3));
+    assert!(away.stderr.contains(&says), "no {says:?}: {away:?}");
+    origin.program.signal(Signal::CONT);
     origin.stop();
 }
 

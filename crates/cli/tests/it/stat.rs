@@ -65,9 +65,17 @@ fn what_is_no_copy_of_counters_is_reported_by_name() {
     fs::write(&junk, [0xff, 0x00, 0x9f, b'\n']).unwrap();
     run(["stat", "--from", junk.to_str().unwrap()]).complains(3, &["junk", "neither mountstats"]);
     saved(folder.path(), 1, 1, 1, 1);
-    run(["stat", "--from", path, "--mount", "/else"]).complains(3, &["--mount", "findmnt"]);
+    let among = ["one of --mount", "--mount /mnt/a; "];
+    run(["stat", "--from", path, "--mount", "/else"]).complains(3, &among);
     // As a shell completes the name of a directory.
     assert_eq!(run(["stat", "--from", path, "--mount", "/mnt//a/"]).code, Some(0));
+    let blank = folder.path().join("blank");
+    let text = fs::read_to_string(folder.path().join("self/mountstats")).unwrap();
+    fs::write(&blank, text.replace("/mnt/a", "/mnt/it\\040is")).unwrap();
+    let blank = blank.to_str().unwrap();
+    let as_a_shell_takes_it = ["--mount '/mnt/it is'; "];
+    run(["stat", "--from", blank, "--mount", "/else"]).complains(3, &as_a_shell_takes_it);
+    assert_eq!(run(["stat", "--from", blank, "--mount", "/mnt/it is"]).code, Some(0));
     run(["stat", "--from", path, "--from", path, "1"]).complains(2, &["an interval"]);
     run(["stat", "--metrics", "127.0.0.1:1"]).complains(3, &["127.0.0.1:1", "--metrics"]);
 }

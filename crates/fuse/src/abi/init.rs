@@ -14,13 +14,10 @@ pub(crate) const MINOR_MIN: u32 = 28;
 pub(crate) const TRANSFER_BYTES_MAX: u32 = 1 << 20;
 
 /// Requests that the kernel may have outstanding without a process that waits for each: write-back,
-/// read-ahead, and the closing of files that nobody uses any more. More than a window of calls to a
-/// distant server needs: 64 MiB.
-const BACKGROUND_MAX: u16 = 64;
-
-/// The same where written data are bounded. They wait here then, which takes no more memory, and
-/// not in the kernel's one queue for all of these requests: there reads wait behind them.
-const BACKGROUND_MAX_BOUNDED: u16 = 256;
+/// read-ahead, and the closing of files that nobody uses any more. Where the kernel bounds the bytes
+/// of written data, they wait here, and not in its one queue for all of these requests: there reads
+/// wait behind them. Else each may be a WRITE of the largest size.
+const BACKGROUND_MAX: u16 = 256;
 
 mod flag {
     pub(super) const ASYNC_READ: u64 = 1 << 0;
@@ -96,10 +93,14 @@ impl Agreed {
         self.flags & flag::WRITEBACK_CACHE != 0
     }
 
-    /// `fuse_init_out`. `is_bounded`: what the kernel holds of written data is.
+    /// `fuse_init_out`. `waiting_bytes_max`: bytes of WRITEs that may wait here, where the kernel
+    /// does not bound them.
     #[expect(clippy::cast_possible_truncation, reason = "flags in two halves; few pages")]
-    pub(crate) fn answer(&self, is_bounded: bool) -> Body {
-        let background_max = if is_bounded { BACKGROUND_MAX_BOUNDED } else { BACKGROUND_MAX };
+    pub(crate) fn answer(&self, waiting_bytes_max: Option<u64>) -> Body {
+        let background_max = waiting_bytes_max.map_or(BACKGROUND_MAX, |bytes| {
+            let requests = bytes / u64::from(TRANSFER_BYTES_MAX);
+            requests.clamp(1, BACKGROUND_MAX.into()) as u16
+        });
         let pages = TRANSFER_BYTES_MAX as usize / rustix::param::page_size();
         Body::default()
             .u32(MAJOR)
@@ -132,9 +133,23 @@ mod tests {
         assert!(agreed.writes_back() && agreed.flags & flag::AUTO_INVAL_DATA != 0);
         let agreed = Agreed::with(&kernel, KernelCache::None);
         assert!(!agreed.writes_back());
-        assert_eq!(agreed.answer(true).as_slice().len(), 64);
+        assert_eq!(agreed.answer(None).as_slice().len(), 64);
         let can_map = |cache| Agreed::with(&kernel, cache).flags & flag::DIRECT_IO_ALLOW_MMAP != 0;
         let caches = [KernelCache::Writeback, KernelCache::Writethrough, KernelCache::None];
         assert_eq!(caches.map(can_map), [true; 3]);
+    }
+
+    #[test]
+    fn write_back_that_the_kernel_does_not_bound_is_bounded_by_the_requests() {
+        let agreed = Agreed::with(&Init::default(), KernelCache::Writeback);
+        let background_max = |waiting_bytes_max| {
+            let answer = agreed.answer(waiting_bytes_max);
+            u16::from_ne_bytes(answer.as_slice()[16..18].try_into().unwrap())
+        };
+        assert_eq!(background_max(None), 256);
+        assert_eq!(background_max(Some(64 << 20)), 64);
+        assert_eq!(background_max(Some(4 << 20)), 4);
+        assert_eq!(background_max(Some(1)), 1);
+        assert_eq!(background_max(Some(u64::MAX)), 256);
     }
 }

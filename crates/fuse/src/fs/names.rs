@@ -31,7 +31,9 @@ impl FileSystem {
         (again, thread): (Option<Why>, u32),
         mut reply: Reply,
     ) {
-        if let Some(answer) = question::answer(&name, self.files.disk().is_some()) {
+        let disk = self.files.disk();
+        let folder = || Some(disk?.folder()?.to_string());
+        if let Some(answer) = question::answer(&name, disk.is_some(), folder) {
             return reply.error(answer);
         }
         if let Some(name) = question::about(&name) {

@@ -15,9 +15,10 @@ use perf::units::Nanos;
 /// How long writing back may take at the end.
 const GRACE: Nanos = Nanos::from_secs(60);
 
-/// Bytes of written data that the kernel may hold. What is closed or removed over a slow link waits
-/// for as many: half a second at a gigabit, five at a tenth of it.
-pub const KERNEL_DIRTY_MAX: u64 = 64 << 20;
+/// Bytes of WRITEs that wait in this process for room below `dirty_max`: as many as that, within
+/// these. What is closed or removed over a slow link waits for as many: half a second at a gigabit,
+/// five at a tenth of it. With less than the least, reads would wait for single WRITEs.
+const WAITING_BYTES: (u64, u64) = (4 << 20, 64 << 20);
 
 /// One WRITE; with less the kernel stands still.
 const KERNEL_DIRTY_LEAST: u64 = 1 << 20;
@@ -43,8 +44,8 @@ pub struct Settings {
     pub dirty_max: Option<u64>,
     /// None: as the policy wants it.
     pub cache: Option<KernelCache>,
-    /// Bytes of written data that the kernel may hold; none for as many as the system lets it hold.
-    pub kernel_dirty_max: Option<u64>,
+    /// None: as many as may wait ([`Settings::waiting_bytes_max`]).
+    pub kernel_dirty_max: Option<KernelDirty>,
     pub times: Times,
     pub close_to_open: bool,
     pub sync: bool,
@@ -61,6 +62,14 @@ pub struct Settings {
     pub disk: Option<PathBuf>,
     pub disk_bytes_max: Option<u64>,
     pub disk_files_max: Option<u64>,
+}
+
+/// Bytes of written data that the kernel may hold.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum KernelDirty {
+    AtMost(u64),
+    /// As many as the system lets it hold.
+    AnyNumber,
 }
 
 /// Words that mean something to mount(8) and its callers, or are what we do anyway.
@@ -130,7 +139,7 @@ impl Settings {
             policy: PolicyName::default(),
             dirty_max: None,
             cache: None,
-            kernel_dirty_max: Some(KERNEL_DIRTY_MAX),
+            kernel_dirty_max: None,
             times: Times::default(),
             close_to_open: true,
             sync: false,
@@ -169,6 +178,21 @@ impl Settings {
             PolicyName::Adaptive => KernelCache::Writeback,
             _ => KernelCache::Writethrough,
         })
+    }
+
+    /// Bytes of WRITEs that may wait in this process, beside those that `dirty_max` counts.
+    pub fn waiting_bytes_max(&self) -> u64 {
+        let (least, most) = WAITING_BYTES;
+        self.dirty_max.map_or(most, |bytes| bytes.clamp(least, most))
+    }
+
+    /// Bytes of written data that the kernel may hold, all of which may come to wait here.
+    pub fn kernel_dirty_max(&self) -> Option<u64> {
+        match self.kernel_dirty_max {
+            None => Some(self.waiting_bytes_max()),
+            Some(KernelDirty::AtMost(bytes)) => Some(bytes),
+            Some(KernelDirty::AnyNumber) => None,
+        }
     }
 
     /// What the words come to together.
@@ -268,7 +292,9 @@ impl Settings {
                     }
                 });
             }
-            "kernel_dirty_max" => self.kernel_dirty_max = kernel_dirty(value).map_err(in_word)?,
+            "kernel_dirty_max" => {
+                self.kernel_dirty_max = Some(kernel_dirty(value).map_err(in_word)?);
+            }
             "dirty_max" => self.dirty_max = Some(crate::values::size(value).map_err(in_word)?),
             "cache" if value.is_empty() => return Err(in_word("a directory is wanted".to_owned())),
             "cache" => self.disk = Some(PathBuf::from(value)),
@@ -320,11 +346,11 @@ pub fn tenths(value: &str) -> Result<Nanos, String> {
 }
 
 /// How much the kernel may hold of written data: a size, or `none` for no bound of ours.
-pub fn kernel_dirty(value: &str) -> Result<Option<u64>, String> {
+pub fn kernel_dirty(value: &str) -> Result<KernelDirty, String> {
     match value {
-        "none" => Ok(None),
+        "none" => Ok(KernelDirty::AnyNumber),
         size => match crate::values::size(size)? {
-            bytes if bytes >= KERNEL_DIRTY_LEAST => Ok(Some(bytes)),
+            bytes if bytes >= KERNEL_DIRTY_LEAST => Ok(KernelDirty::AtMost(bytes)),
             _ => Err("a size of 1M at least is wanted, or none".to_owned()),
         },
     }
@@ -424,10 +450,22 @@ mod tests {
 
     #[test]
     fn what_the_kernel_may_hold_is_bounded_unless_that_is_not_wanted() {
-        let most = |words| settings(words).unwrap().kernel_dirty_max;
+        let most = |words| settings(words).unwrap().kernel_dirty_max();
         assert_eq!(most(""), Some(64 << 20));
         assert_eq!(most("kernel_dirty_max=1M"), Some(1 << 20));
         assert_eq!(most("kernel_dirty_max=none"), None);
+    }
+
+    #[test]
+    fn no_more_waits_beside_dirty_max_than_it_lets_wait() {
+        let of = |words| settings(words).unwrap();
+        let both = |words| (of(words).waiting_bytes_max(), of(words).kernel_dirty_max());
+        assert_eq!(both("dirty_max=8M"), (8 << 20, Some(8 << 20)));
+        assert_eq!(both("dirty_max=1M"), (4 << 20, Some(4 << 20)), "reads wait for these");
+        assert_eq!(both("dirty_max=1G"), (64 << 20, Some(64 << 20)));
+        let requested = both("dirty_max=8M,kernel_dirty_max=32M");
+        assert_eq!(requested, (8 << 20, Some(32 << 20)));
+        assert_eq!(both("dirty_max=8M,kernel_dirty_max=none"), (8 << 20, None));
     }
 
     #[test]

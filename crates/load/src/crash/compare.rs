@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use wire::nfs3::Fattr3;
 
 use super::loss::{Kind, Lost};
+use super::object::Object;
 use super::operation::{Key, Number};
 use super::tree::{Names, Tree};
 
@@ -39,6 +40,20 @@ impl Tree {
         (lost, present)
     }
 
+    /// What the names of a directory lead to, or may lead to.
+    pub(super) fn leads_to(&self, dir: Number) -> Vec<(Key, Number)> {
+        let doubted = self.doubts.iter().flat_map(|doubt| doubt.before.iter().chain(&doubt.after));
+        let doubted = doubted.filter_map(|(key, number)| Some((*key, (*number)?)));
+        let names = self.names.iter().map(|(key, number)| (*key, *number));
+        names.chain(doubted).filter(|(key, _)| key.dir == dir).collect()
+    }
+
+    /// Whether a fileid is one of ours: what has it and is not found by its own name is another
+    /// file.
+    pub(super) fn knows(&self, fileid: u64) -> bool {
+        self.objects.values().any(|object| object.fileid == Some(fileid))
+    }
+
     /// What is not as a name should be.
     fn difference(
         &self,
@@ -52,6 +67,10 @@ impl Tree {
             (None, Some(_)) => Some(format!("{key} is there")),
             (Some(_), None) => Some(format!("{key} is gone")),
             (Some(object), Some(attributes)) if object.is(attributes) => None,
+            (Some(Object { fileid: Some(fileid), .. }), Some(found)) if *fileid != found.fileid => {
+                let found = found.fileid;
+                Some(format!("{key} is another file: fileid {found}, promised {fileid}"))
+            }
             (Some(_), Some(_)) => Some(format!("{key} is another file")),
         }
     }
@@ -191,7 +210,10 @@ mod tests {
         let mut tree = tree_of(&[1, 2]);
         assert_eq!(wrong(&tree, &[("n1", 1), ("n2", 2)]), NOTHING);
         assert_eq!(wrong(&tree, &[("n2", 2)]), ["n1 is gone"]);
-        assert_eq!(wrong(&tree, &[("n1", 7), ("n2", 2)]), ["n1 is another file"]);
+        assert_eq!(
+            wrong(&tree, &[("n1", 7), ("n2", 2)]),
+            ["n1 is another file: fileid 7, promised 1"]
+        );
         done(&mut tree, Operation::Remove { name: key(1) });
         assert_eq!(wrong(&tree, &[("n2", 2)]), NOTHING);
         let still = "n1 is there and was removed, or never made";

@@ -138,6 +138,7 @@ impl Look<'_> {
             let Some(entries) = self.unless_refused(&path, listed)? else { continue };
             let listing: BTreeMap<String, Fattr3> =
                 entries.iter().map(|(name, found)| (name.clone(), found.attributes)).collect();
+            self.renumber(tree, dir, &entries).await?;
             let (lost, present) = tree.compare(dir, &listing);
             self.lost.extend(lost.into_iter().map(|lost| lost.of(&path)));
             listings.insert(dir, listing);
@@ -155,6 +156,62 @@ impl Look<'_> {
             self.object(tree, number, &found).await?;
         }
         Ok(())
+    }
+
+    /// What has another fileid than before and is the same all the same: that is lost of it, and
+    /// nothing else. Its names lead to it from here on.
+    async fn renumber(
+        &mut self,
+        tree: &mut Tree,
+        dir: Number,
+        entries: &BTreeMap<String, Found>,
+    ) -> Outcome<()> {
+        for (key, number) in tree.leads_to(dir) {
+            let (Some(object), Some(found)) = (tree.object(number), entries.get(&key.text()))
+            else {
+                continue;
+            };
+            if !object.is_renumbered(&found.attributes)
+                || !self.is_same(tree, (object, key), found).await?
+            {
+                continue;
+            }
+            let (path, fileid) = (&found.path, found.attributes.fileid);
+            let promised = object.fileid.unwrap_or_default();
+            let what = format!("{path}: fileid {fileid}, promised {promised}");
+            self.lose(Kind::Attributes, what);
+            if let Some(object) = tree.object_mut(number) {
+                object.fileid = Some(fileid);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether what has an object's name and another fileid is the object: its handle tells that.
+    /// Where that is stale, its bytes do, or else that no other object has had the fileid.
+    async fn is_same(
+        &self,
+        tree: &Tree,
+        (object, key): (&Object, Key),
+        found: &Found,
+    ) -> Outcome<bool> {
+        let fileid = found.attributes.fileid;
+        match object.handle {
+            None => return Ok(false),
+            Some(handle) if handle == found.handle => return Ok(true),
+            Some(handle) => {
+                if let Ok(by_handle) = refused(self.session.getattr(handle).await)? {
+                    return Ok(by_handle.fileid == fileid);
+                }
+            }
+        }
+        let Some(content) = object.content().filter(|content| !content.promised().is_empty())
+        else {
+            return Ok(!tree.is_doubted(key) && !tree.knows(fileid));
+        };
+        let mut apart = Look { session: self.session, part: Round::default(), lost: Vec::new() };
+        apart.read(content, found).await?;
+        Ok(apart.lost.is_empty() && content.clone().found(found.attributes.size).is_none())
     }
 
     /// Files that were not found by a name and must have one: their bytes are lost, too, unless

@@ -14,7 +14,7 @@ perf::named! {
         Foreign => "foreign-bytes",
         /// CREATE, REMOVE, RENAME and the like.
         Names => "names",
-        /// Size, mode, time of modification, number of links.
+        /// Size, mode, time of modification, number of links, fileid.
         Attributes => "attributes",
         /// A handle of a file that is there is not good any more.
         Handles => "handles",

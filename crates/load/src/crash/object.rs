@@ -91,6 +91,11 @@ impl Object {
         lost
     }
 
+    /// Whether something found by its name can be it but for its fileid.
+    pub(super) fn is_renumbered(&self, found: &Fattr3) -> bool {
+        self.expected_type() == found.ftype && !self.is(found)
+    }
+
     fn expected_type(&self) -> FType {
         match self.body {
             Body::File(_) => FType::Reg,

@@ -111,8 +111,6 @@ pub(crate) struct Node {
     pub(crate) is_unsure: bool,
     /// It is losing a name, and perhaps it is the last.
     pub(crate) is_leaving: bool,
-    /// The origin has removed it for a client of ours.
-    pub(crate) is_gone: bool,
     /// Its last WRITE came after all that set its modification time.
     pub(crate) owes_time: bool,
     /// Somebody else has changed the origin's: ours goes here.
@@ -154,7 +152,6 @@ impl Node {
             is_made_here: false,
             is_unsure: false,
             is_leaving: false,
-            is_gone: false,
             owes_time: false,
             beside: None,
             begun: None,

@@ -4,15 +4,17 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use cache::offline::carry_out;
-use cache::orders::{self, Order};
+use cache::orders::{Command, Order};
 use cache::place::OpenError;
 use cache::survey::{Blocks, Found};
 use cache::{FileHash, Filled};
 use harness::exit::Failure;
 use harness::mounts::disk::unusable;
 use harness::output;
+use harness::signals::Interrupts;
 use net::clock::Clock;
 use perf::units::Nanos;
+use rustix::io::Errno;
 
 use super::below;
 use super::exports::{fileids, mib, name, origins, unreadable, walk};
@@ -55,55 +57,67 @@ fn all_done(dir: &Path, orders: &[(&Found, Orders)]) -> Result<String, Failure> 
 
 /// Sees to it that orders are carried out; says by whom.
 fn done(dir: &Path, found: &Found, orders: &[Order]) -> Result<String, Failure> {
+    match carried_out(dir, found, orders)? {
+        Some(text) => Ok(text),
+        None => ordered(dir, found, orders),
+    }
+}
+
+/// Carries orders out here. None: another process has the folder.
+fn carried_out(dir: &Path, found: &Found, orders: &[Order]) -> Result<Option<String>, Failure> {
     match carry_out(dir, &found.folder, orders) {
         Ok(Filled { bytes, files }) => {
             let (name, mib) = (name(found), mib(bytes));
-            Ok(format!("{name}: {files} local files of {mib} MiB removed\n"))
+            Ok(Some(format!("{name}: {files} local files of {mib} MiB removed\n")))
         }
-        Err(OpenError::Busy { .. }) => ordered(found, orders),
+        Err(OpenError::Busy { .. }) => Ok(None),
         Err(error) => Err(unusable(error)),
     }
 }
 
 /// Leaves orders to the process that has the cache, and waits until all are carried out.
-fn ordered(found: &Found, orders: &[Order]) -> Result<String, Failure> {
-    let failed = |errno: rustix::io::Errno| unreadable(found, &errno.into());
-    let mut numbers = Vec::new();
-    for order in orders {
-        let number = format!("{}-{:016x}", std::process::id(), distinct(found, *order));
-        orders::leave(found.dir(), &number, *order).map_err(failed)?;
-        numbers.push(number);
-    }
-    match net::runtime::block_on(are_done(found, &numbers)) {
-        Ok(true) => Ok(format!("{}: done by the mount or proxy that has it\n", name(found))),
-        Ok(false) => Err(Failure::environment(
-            format!("{}: the process that has it has done nothing for 120 s", name(found)),
-            "wait: it is done when that has counted what is there and its disk answers",
-        )),
-        Err(cause) => Err(Failure::resources(cause)),
-    }
+fn ordered(dir: &Path, found: &Found, orders: &[Order]) -> Result<String, Failure> {
+    let waited = async {
+        let mut interrupts = Interrupts::catch()?;
+        let mut command = left(found, orders).map_err(|errno| unreadable(found, &errno.into()))?;
+        interrupts.or(waited(dir, found, orders, &mut command)).await
+    };
+    net::runtime::block_on(waited).map_err(Failure::resources)?
 }
 
-/// Whether all are carried out, none of them longer than its time after another.
-async fn are_done(found: &Found, numbers: &[String]) -> bool {
+fn left(found: &Found, orders: &[Order]) -> Result<Command, Errno> {
+    let mut command = Command::begin(found.dir())?;
+    orders.iter().try_for_each(|order| command.leave(*order))?;
+    Ok(command)
+}
+
+/// Waits until all are carried out, for none of them longer than its time after another. Who has
+/// the folder may be a command like this one, or end: then it is done here.
+async fn waited(
+    dir: &Path,
+    found: &Found,
+    orders: &[Order],
+    command: &mut Command,
+) -> Result<String, Failure> {
     let clock = Clock::real();
-    for number in numbers {
-        let mut looks = 0;
-        while !orders::is_done(found.dir(), number) {
-            looks += 1;
-            if looks > LOOKS_MAX {
-                return false;
-            }
-            clock.sleep(LOOK).await;
+    let (mut left, mut looks) = (usize::MAX, 0);
+    loop {
+        match command.look() {
+            0 => return Ok(format!("{}: done by the mount or proxy that has it\n", name(found))),
+            fewer if fewer < left => (left, looks) = (fewer, 0),
+            _ => looks += 1,
         }
+        if let Some(text) = carried_out(dir, found, orders)? {
+            return Ok(text);
+        }
+        if looks > LOOKS_MAX {
+            return Err(Failure::environment(
+                format!("{}: the process that has it has done nothing for 120 s", name(found)),
+                "the same again, when that has counted what is there and its disk answers",
+            ));
+        }
+        clock.sleep(LOOK).await;
     }
-    true
-}
-
-/// Tells two orders of one process apart.
-fn distinct(found: &Found, order: Order) -> u64 {
-    use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one((&found.folder, format!("{order:?}")))
 }
 
 /// The files that these paths name, or that are below them, with their exports, as far as anything

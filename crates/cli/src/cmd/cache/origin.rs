@@ -6,7 +6,7 @@ use std::path::Path;
 use cache::survey::Found;
 use client::url::Target;
 use fuse::mounts::{self, Entry};
-use fuse::question::has_cache;
+use fuse::question::{has_cache, is_cache};
 use harness::exit::Failure;
 use harness::values;
 
@@ -32,18 +32,30 @@ pub(super) fn of_path<'f>(all: &'f [Found], path: &Path) -> Result<Vec<&'f Found
     }
 }
 
+/// Whether reads through this path use what is found; none where the mount cannot tell.
+pub(super) fn is_used(found: &Found, path: &Path) -> Option<bool> {
+    is_cache(path, &found.id()?.to_string())
+}
+
 /// Why reads through this path are not served from a cache that has its export, or may not be.
 pub(super) fn doubt(all: &[Found], path: &Path) -> Option<String> {
     let mount = mounts::of(path).ok()??;
     let source = nfs_source(&mount)?;
-    if all.iter().any(|found| is_of(found, source.as_ref())) {
-        let has_none = mount.kind != "fuse.nfskit" || has_cache(path) == Some(false);
-        return has_none
-            .then(|| "not used by reads through this mount: it has no cache".to_owned());
+    let own_cache = if mount.kind == "fuse.nfskit" { has_cache(path) } else { Some(false) };
+    let mut named = all.iter().filter(|found| is_of(found, source.as_ref())).peekable();
+    if named.peek().is_some() {
+        let mut is_another = || named.all(|found| is_used(found, path) == Some(false));
+        let why = match own_cache {
+            Some(false) => "it has no cache",
+            _ if is_another() => "it has another cache",
+            _ => return None,
+        };
+        return Some(format!("not used by reads through this mount: {why}"));
     }
     let server = server(&source?);
+    let behind = if own_cache == Some(true) { ", behind the mount's own cache" } else { "" };
     Some(format!(
-        "used by reads through this mount only if {server} is the proxy that has this cache"
+        "used by reads through this mount only if {server} is the proxy that has this cache{behind}"
     ))
 }
 

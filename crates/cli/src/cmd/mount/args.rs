@@ -43,7 +43,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     kernel_cache: Option<String>,
     /// Bytes of written data that the kernel may hold, behind which reads and closes wait; none for
-    /// as many as the system lets it hold [default: 64M]. For root.
+    /// as many as the system lets it hold [default: as dirty_max, 64M at most]. For root.
     #[arg(long, value_name = "SIZE|none", value_parser = read(kernel_dirty))]
     kernel_dirty_max: Option<String>,
     /// Keeps blocks of files in this directory of a local disk, also over restarts. It is made if

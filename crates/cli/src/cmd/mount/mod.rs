@@ -15,7 +15,7 @@ use client::error::Error;
 use fuse::KernelCache;
 use fuse::session::{Covered, Ended, Flags, Mount, Options, Unmounted, check, mounted, remount};
 use harness::exit::Failure;
-use harness::mounts::settings::{KERNEL_DIRTY_MAX, Settings};
+use harness::mounts::settings::Settings;
 use harness::mounts::{disk, failures, metrics};
 use harness::served;
 use harness::signals::Interrupts;
@@ -108,7 +108,7 @@ async fn serve(
         () = interrupts.next() => return Err(Failure::interrupted()),
     };
     let mount = begin(&clock, settings, at, &reached)?;
-    if settings.kernel_dirty_max != Some(KERNEL_DIRTY_MAX) && !mount.untuned().is_empty() {
+    if settings.kernel_dirty_max.is_some() && !mount.untuned().is_empty() {
         notices.warn("kernel_dirty_max has no effect: setting it takes root");
     }
     if let Some(listen) = settings.metrics {
@@ -146,7 +146,8 @@ fn begin(
     let options = Options {
         flags: Flags { all_are_one, ..settings.flags.clone() },
         cache: settings.kernel_cache(),
-        dirty_bytes_max: settings.kernel_dirty_max,
+        dirty_bytes_max: settings.kernel_dirty_max(),
+        waiting_bytes_max: settings.waiting_bytes_max(),
         credential: reached.credential.clone(),
     };
     let mount = Mount::start(clock, reached.files.clone(), at, options);

@@ -1,9 +1,12 @@
 //! `mount --cache`: a restart, orders to a mount that runs, and directories that are refused.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use cache::place::Place;
+use cache::survey;
 use perf::units::Nanos;
 use rustix::fs::{Advice, fadvise};
 use rustix::mount::{MountFlags, UnmountFlags};
@@ -11,7 +14,7 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 use super::{Mounted, can_mount, mount};
-use crate::program::{Deadline, run};
+use crate::program::{Deadline, Program, nfskit, run};
 use crate::served::Served;
 
 const SIZE: usize = 3 << 20;
@@ -161,6 +164,75 @@ fn commands_work_while_a_mount_has_the_cache_and_when_none_has() {
         run(["cache", command, dir, other]).complains(3, &[other, "on no NFS mount"]);
     }
     run(["cache", "status", "/nowhere"]).complains(3, &["/nowhere"]);
+    served.stop();
+}
+
+#[test]
+fn of_two_commands_the_second_waits_for_the_first_and_leaves_nothing_where_it_is_ended() {
+    let Some((served, cache, mounted)) = scene() else { return };
+    let file = mounted.path("file");
+    fs::write(&file, content(1)).unwrap();
+    stored_anew(cache.path(), &file);
+    mounted.stop();
+    served.stop();
+    // As a command has it that takes its time.
+    let found = survey::origins(cache.path()).unwrap().remove(0);
+    let place = Place::open_existing(cache.path(), &found.folder).unwrap();
+    let orders = found.path.join("orders");
+    let dir = cache.path().to_str().unwrap();
+    let left = || fs::read_dir(&orders).map_or(0, Iterator::count);
+    let begin = || {
+        let second = Program::start(&mut nfskit(["cache", "invalidate", dir]));
+        let deadline = Deadline::after(Nanos::from_secs(10));
+        while left() < 2 {
+            assert!(deadline.left() > Duration::ZERO, "it has ordered nothing");
+        }
+        second
+    };
+    let ended = begin();
+    ended.signal(Signal::TERM);
+    assert_eq!(ended.finish().code, Some(130));
+    assert_eq!(left(), 0);
+    let killed = begin();
+    killed.signal(Signal::KILL);
+    killed.finish();
+    assert_eq!(left(), 2);
+    let waits = begin();
+    drop(place);
+    let done = waits.finish();
+    assert!(done.stdout.contains("1 local files"), "{done:?}");
+    assert_eq!((done.code, left()), (Some(0), 0));
+}
+
+#[test]
+fn why_is_of_what_a_link_leads_to_and_of_the_cache_that_the_mount_has() {
+    let Some((served, cache, mounted)) = scene() else { return };
+    let why = |path: PathBuf| {
+        run(["cache", "why", cache.path().to_str().unwrap(), path.to_str().unwrap()])
+    };
+    let file = mounted.path("file");
+    fs::write(&file, content(1)).unwrap();
+    stored_anew(cache.path(), &file);
+    symlink("file", mounted.path("link")).unwrap();
+    symlink("nothing", mounted.path("astray")).unwrap();
+    let seen = why(mounted.path("link")).stdout;
+    let leads = format!("is a symbolic link to {}\n", file.display());
+    assert!(seen.contains(&leads) && seen.contains("48 blocks"), "{seen}");
+    why(mounted.path("astray")).complains(3, &["is a symbolic link: No such file"]);
+    let used = why(file.clone()).stdout;
+    assert!(used.contains("bytes; used; read") && !used.contains("not used"), "{used}");
+    // Its ctime is another then.
+    fs::hard_link(&file, mounted.path("hard")).unwrap();
+    for name in ["file", "hard"] {
+        let seen = why(mounted.path(name)).stdout;
+        assert!(seen.contains("not used: the file's attributes or links have changed"), "{seen}");
+    }
+    let elsewhere = tempfile::tempdir().unwrap();
+    let other = cached(&served, elsewhere.path());
+    let seen = why(other.path("file")).stdout;
+    assert!(seen.ends_with("through this mount: it has another cache\n"), "{seen}");
+    other.stop();
+    mounted.stop();
     served.stop();
 }
 
@@ -364,7 +436,7 @@ fn directories_that_cannot_be_used_are_refused_with_a_sentence() {
     fs::write(newer.join("nfskit-cache"), "nfskit cache 7\n").unwrap();
     refused(&newer, "version 7, and this program has version 1");
     refused(&full.join("precious"), "precious");
-    std::os::unix::fs::symlink(&newer, base.path().join("link")).unwrap();
+    symlink(&newer, base.path().join("link")).unwrap();
     refused(&base.path().join("link"), "link");
     served.stop();
 }
@@ -394,7 +466,7 @@ fn files_of_a_directory_that_were_just_written_elsewhere_are_warmed_pinned_and_d
     assert_eq!(run(["cache", "invalidate", dir, path]).code, Some(0));
     assert_eq!(status(cache.path())[0], 0);
     let link = mounted.path("link");
-    std::os::unix::fs::symlink("d", &link).unwrap();
+    symlink("d", &link).unwrap();
     let refused = run(["cache", "warm", link.to_str().unwrap()]);
     assert_eq!(refused.code, Some(3), "{refused:?}");
     assert!(refused.stderr.contains("is a symbolic link"), "{refused:?}");

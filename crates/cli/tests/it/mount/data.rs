@@ -200,7 +200,12 @@ fn version_2_and_udp_serve_too() {
 
 #[test]
 fn what_the_kernel_holds_of_written_data_is_bounded_unless_that_is_not_wanted() {
-    for (options, is_strict) in [(&[][..], "1"), (&["--kernel-dirty-max", "none"][..], "0")] {
+    let cases = [
+        (&[][..], "1", 128 << 20),
+        (&["--dirty-max", "8M"][..], "1", 16 << 20),
+        (&["--kernel-dirty-max", "none"][..], "0", u64::MAX),
+    ];
+    for (options, is_strict, bytes_max) in cases {
         on_memory(options, |mounted| {
             let device = fs::metadata(mounted.at.path()).unwrap().dev();
             let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
@@ -211,7 +216,7 @@ fn what_the_kernel_holds_of_written_data_is_bounded_unless_that_is_not_wanted() 
             assert_eq!(strict.trim(), is_strict, "{options:?}");
             let most: u64 = limit("max_bytes").unwrap().trim().parse().unwrap();
             // The kernel keeps a share of what may be dirty, and that moves with free memory.
-            assert!(is_strict == "0" || most < 128 << 20, "{most} bytes");
+            assert!(most < bytes_max, "{options:?}: {most} bytes");
         });
     }
 }

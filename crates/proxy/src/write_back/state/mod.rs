@@ -82,7 +82,7 @@ pub(crate) struct Op {
     trouble: Option<Status>,
     /// It goes to the origin with the one before it, which is under way.
     is_joined: bool,
-    /// Of bytes that are to be cut.
+    /// Of bytes that are to be cut, or of a file that the origin has removed.
     is_given_up: bool,
     /// It cuts bytes that wait for room.
     makes_room: bool,

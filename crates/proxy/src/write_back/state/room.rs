@@ -58,7 +58,7 @@ impl State {
         let Change::Write { file, .. } = &op.entry.change else { return false };
         let Some(node) = self.nodes.find(file) else { return false };
         let is_removed = node.attr.links == 0 && !node.is_leaving;
-        op.is_given_up || node.is_gone || is_removed && op.lacks_room()
+        op.is_given_up || is_removed && op.lacks_room()
     }
 
     /// Whether a change cuts bytes that wait for room.
@@ -104,12 +104,21 @@ impl State {
         }
     }
 
+    fn give_up(&mut self, file: &Handle, from: u64) {
+        let behind = |op: &&mut Op| begins(op, file).is_some_and(|offset| offset >= from);
+        self.ops.values_mut().filter(behind).for_each(|op| op.is_given_up = true);
+    }
+
     /// The origin has taken a name from a file, perhaps its last one.
     pub(crate) fn passed_removal(&mut self, file: &Handle) {
         let node = self.nodes.find_mut(file);
-        if let Some(node) = node.filter(|node| node.is_pending() && !node.is_unsure) {
-            node.attr.links = node.attr.links.saturating_sub(1);
-            node.is_gone = node.attr.links == 0;
+        let is_gone =
+            node.filter(|node| node.is_pending() && !node.is_unsure).is_some_and(|node| {
+                node.attr.links = node.attr.links.saturating_sub(1);
+                node.attr.links == 0
+            });
+        if is_gone {
+            self.give_up(file, 0);
         }
         self.forget_file(file);
     }
