@@ -99,13 +99,12 @@ impl State {
     /// The log has failed: what it holds stays for the next start, whatever is given up.
     pub(crate) fn give_up_behind(&mut self, file: &Handle, size: u64) {
         if self.journal.is_failed() && self.lacks_room(file) {
-            let behind = |op: &&mut Op| is_behind(op, file, size);
-            self.ops.values_mut().filter(behind).for_each(|op| op.is_given_up = true);
+            self.give_up(file, size);
         }
     }
 
     fn give_up(&mut self, file: &Handle, from: u64) {
-        let behind = |op: &&mut Op| begins(op, file).is_some_and(|offset| offset >= from);
+        let behind = |op: &&mut Op| is_behind(op, file, from);
         self.ops.values_mut().filter(behind).for_each(|op| op.is_given_up = true);
     }
 
