@@ -190,10 +190,11 @@ fn linked(measured: &str) -> String {
 
 /// With a sweep of it.
 fn swept() -> String {
-    let measured = [(1, 39.0), (2, 78.0), (4, 114.0), (8, 116.0)].map(|(outstanding, mib_per_s)| {
-        let point = format!(r#""outstanding": {outstanding}, "mib_per_s": {mib_per_s}"#);
-        format!(r#"{{"call_bytes": 65536, {point}}}"#)
-    });
+    let measured =
+        [(1, 39.0), (2, 78.0), (4, 114.0), (8, 116.0)].map(|(outstanding, mib_per_s)| {
+            let point = format!(r#""outstanding": {outstanding}, "mib_per_s": {mib_per_s}"#);
+            format!(r#"{{"call_bytes": 65536, {point}}}"#)
+        });
     linked(&measured.join(", "))
 }
 

@@ -124,7 +124,8 @@ fn every_change_is_answered_or_refused_with_a_reason() {
         for (change, word) in CHANGES.into_iter().zip(words) {
             let mut line = vec!["model", "whatif", file, change];
             if source == "curve" {
-                line.extend(["--disks", "24", "--callers", "24"]);
+                // One caller does not come to the rate, of which no world is made then.
+                line.extend(["--disks", "24", "--callers", "1"]);
             }
             let answer = run(line);
             let context = format!("{source} {change}: {answer:?}");

@@ -356,7 +356,7 @@ fn a_change_that_waits_for_long_does_not_keep_the_log_from_others() {
 
 #[test]
 fn what_was_written_again_is_done_once_and_in_its_order_whenever_the_proxy_is_killed() {
-    for millis in (0..1200).step_by(37) {
+    for millis in (0..1200).step_by(111) {
         let content = format!("Waits{}more", "\0".repeat(8192 - 5));
         play(1, None, async move |stage| {
             let mut life = stage.begin().await;

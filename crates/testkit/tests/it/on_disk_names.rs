@@ -148,6 +148,7 @@ fn a_directory_that_was_filled_here_is_stored_as_it_was_listed_later() {
         wait(&clock, 10).await;
         std::mem::forget(ours);
         let restarted = mounted(&site, &clock, Some(&memory)).await;
+        restarted.getattr(&me, made).await.unwrap();
         assert_eq!(list(&restarted, &me, made).await, ["one", "two"]);
         assert_eq!(calls(&restarted, &NAMES), 0);
     });

@@ -110,7 +110,10 @@ fn words_that_are_unknown_or_wrong_are_named() {
     let help = run(["mount", "--help"]).stdout;
     let (_, known) = known.split_once("known are ").unwrap();
     for word in known.split([',', ' ', '\n']).filter(|word| word.ends_with('=')) {
-        assert!(help.contains(&format!(" {word}")) || help.contains(&format!("\n{word}")), "{word}");
+        assert!(
+            help.contains(&format!(" {word}")) || help.contains(&format!("\n{word}")),
+            "{word}"
+        );
     }
     complains(&["-o", "timeo=soon"], &["timeo=soon", "is not a time", "tenths"]);
     complains(&["--write-policy", "fast"], &["write_policy=fast", "adaptive"]);
