@@ -1,9 +1,10 @@
 //! What commands want of the process that has a cache: files in its folder, which the keeper looks
 //! for each second. No socket has to be guarded.
 //!
-//! `orders/COMMAND-N` is a line that is carried out once: `forget`, `forget FILE`, `clean BYTES`. It
-//! is `orders/COMMAND-N.taken` while it is carried out, and removed afterwards. `orders/COMMAND.lock`
-//! is locked for as long as the command waits: what nobody waits for is not carried out.
+//! `orders/COMMAND-N` is a line that is carried out once: `forget`, `forget FILE`, `clean BYTES`.
+//! It is `orders/COMMAND-N.taken` while it is carried out, and removed afterwards.
+//! `orders/COMMAND.lock` is locked for as long as the command waits: what nobody waits for is not
+//! carried out.
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
@@ -50,8 +51,8 @@ impl Order {
     }
 }
 
-/// A command with orders in a folder. They are withdrawn when it is dropped, and when its process
-/// dies those that are not begun are nobody's: its lock goes with it.
+/// A command with orders in a folder. They are withdrawn when it is dropped. When its process dies
+/// its lock goes, and those that are not begun are removed.
 #[derive(Debug)]
 pub struct Command {
     orders: OwnedFd,

@@ -14,9 +14,9 @@ pub(crate) const MINOR_MIN: u32 = 28;
 pub(crate) const TRANSFER_BYTES_MAX: u32 = 1 << 20;
 
 /// Requests that the kernel may have outstanding without a process that waits for each: write-back,
-/// read-ahead, and the closing of files that nobody uses any more. Where the kernel bounds the bytes
-/// of written data, they wait here, and not in its one queue for all of these requests: there reads
-/// wait behind them. Else each may be a WRITE of the largest size.
+/// read-ahead, and the closing of files that nobody uses any more. Where the kernel bounds the
+/// bytes of written data, they wait here, and not in its one queue for all of these requests: there
+/// reads wait behind them. Else each may be a WRITE of the largest size.
 const BACKGROUND_MAX: u16 = 256;
 
 mod flag {

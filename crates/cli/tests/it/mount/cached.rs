@@ -200,7 +200,7 @@ fn of_two_commands_the_second_waits_for_the_first_and_leaves_nothing_where_it_is
     let waits = begin();
     drop(place);
     let done = waits.finish();
-    assert!(done.stdout.contains("1 local files"), "{done:?}");
+    assert!(done.stdout.contains(" local files of 3.0 MiB removed"), "{done:?}");
     assert_eq!((done.code, left()), (Some(0), 0));
 }
 
