@@ -19,10 +19,10 @@ use crate::clock::Clock;
 use crate::transport::tcp::Refused;
 
 /// They fit the descriptors that are left beside connections; guess.
-const HELD_MAX: usize = 32;
+const HELD_MAX: usize = 48;
 
-/// mount(8) makes five one after the other, and the kernel's mount one; guess.
-const HELD_OF_HOST_MAX: usize = 8;
+/// mount(8) and `nfskit doctor` make ten within a second, since they try versions; guess.
+const HELD_OF_HOST_MAX: usize = 16;
 
 /// How long one is held; guess.
 const HOLD: Nanos = Nanos::from_secs(10);

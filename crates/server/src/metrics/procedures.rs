@@ -30,7 +30,7 @@ const TABLES: usize = PROGRAMS.len() * VERSIONS as usize;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Slot(u32);
 
-const UNKNOWN: Slot = Slot(PROGRAMS.len() as u32 * VERSIONS * NUMBERS);
+const UNKNOWN: Slot = Slot(4 * VERSIONS * NUMBERS);
 
 impl Slot {
     /// Of a tag, which is never 0.
