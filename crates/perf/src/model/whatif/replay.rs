@@ -11,11 +11,14 @@
 //! reply    = begins + demand + left + way / 2
 //! ```
 //!
-//! `left` is what the fit leaves of that call's time; it may be negative. No server explains it, and
-//! no change makes it less. It occupies the server, as the fit has it: calls behind one that took
-//! long waited for its end. So the calls as they were come as often and take as long as they did,
-//! unless servers or callers are none of this kind; how much of that is the servers' own, a run
-//! without `left` says.
+//! Whether a caller who pauses waited for the reply before, or calls by a clock of its own, a trace
+//! does not show. The answer is of callers who wait; its interval goes to that of those who do not.
+//!
+//! `left` is what the fit leaves of that call's time; it may be negative. No server explains it,
+//! and no change makes it less. It occupies the server, as the fit has it: calls behind one that
+//! took long waited for its end. So the calls as they were come as often and take as long as they
+//! did, unless servers or callers are none of this kind; how much of that is the servers' own, a
+//! run without `left` says.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -41,6 +44,15 @@ pub struct Replay {
     callers: Vec<Vec<usize>>,
     /// Before each call.
     thinks_us: Vec<f64>,
+    /// Whether it was made soon after the reply before.
+    follows: Vec<bool>,
+}
+
+/// What a call after a pause waits for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Pauses {
+    AfterReply,
+    ByClock,
 }
 
 /// What comes out.
@@ -56,7 +68,7 @@ pub struct Replayed {
 pub struct ReplayAnswer {
     pub before: Replayed,
     pub after: Replayed,
-    /// In calls a second.
+    /// In calls a second; its interval has callers who pause after a reply, and by a clock.
     pub gain: Estimate,
     /// Before the changes, by the servers alone: without what the fit leaves open.
     pub alone: Measured,
@@ -69,6 +81,7 @@ impl Replay {
         let mean_us = Measured::of(&calls).response_us;
         let mut callers: Vec<Vec<usize>> = Vec::new();
         let mut thinks_us = Vec::with_capacity(calls.len());
+        let mut followed = Vec::with_capacity(calls.len());
         // Those who wait for a reply, and those who have theirs, the last of them at the back.
         let mut waiting: BinaryHeap<Reverse<(Moment, usize)>> = BinaryHeap::new();
         let mut idle: VecDeque<(f64, usize)> = VecDeque::new();
@@ -88,9 +101,10 @@ impl Replay {
             });
             callers[own].push(at);
             thinks_us.push(call.sent_us - since_us);
+            followed.push(follows);
             waiting.push(Reverse((Moment(call.sent_us + call.response_us), own)));
         }
-        Ok(Self { calls, callers, thinks_us })
+        Ok(Self { calls, callers, thinks_us, follows: followed })
     }
 
     /// Before and after changes, with what the fit leaves open of both. Fails where a change is not
@@ -101,26 +115,37 @@ impl Replay {
         changes: &[Change],
     ) -> Result<ReplayAnswer, WhatIfError> {
         let case = |values: &[f64]| TraceCase::of(explained, values, None);
-        let both = |values: &[f64]| {
+        let both = |values: &[f64], pauses: Pauses| {
             let before = case(values);
             let after = before.changed(changes)?;
             let left_us = self.left_us(&before);
-            let run = |of: &TraceCase| self.run(&before, of, &left_us);
+            let run = |of: &TraceCase| self.run(&before, of, &left_us, pauses);
             Ok::<_, WhatIfError>([run(&before), run(&after)])
         };
+        let gain = |[before, after]: [Replayed; 2]| after.measured.per_s / before.measured.per_s;
         let values = explained.fitted.values();
-        let [before, after] = both(&values)?;
-        let gain = explained.fitted.answer(|values| {
-            let [before, after] = both(values)?;
-            Ok::<f64, WhatIfError>(after.measured.per_s / before.measured.per_s)
-        })?;
+        let [before, after] = both(&values, Pauses::AfterReply)?;
+        let mut found = explained
+            .fitted
+            .answer(|values| Ok::<_, WhatIfError>(gain(both(values, Pauses::AfterReply)?)))?;
+        let by_clock = gain(both(&values, Pauses::ByClock)?);
+        if let Some(ci95) = found.ci95.as_mut() {
+            (ci95.lo, ci95.hi) = (ci95.lo.min(by_clock), ci95.hi.max(by_clock));
+        }
         let (own, none) = (case(&values), vec![0.0; self.calls.len()]);
-        Ok(ReplayAnswer { before, after, gain, alone: self.run(&own, &own, &none).measured })
+        let alone = self.run(&own, &own, &none, Pauses::AfterReply).measured;
+        Ok(ReplayAnswer { before, after, gain: found, alone })
     }
 
     /// The trace, which was by the servers of `before`, by those of `after` and as many times the
     /// callers as that has.
-    fn run(&self, before: &TraceCase, after: &TraceCase, left_us: &[f64]) -> Replayed {
+    fn run(
+        &self,
+        before: &TraceCase,
+        after: &TraceCase,
+        left_us: &[f64],
+        pauses: Pauses,
+    ) -> Replayed {
         let times = f64::from(after.outstanding) / f64::from(before.outstanding.max(1));
         let sizes = if before.kib > 0.0 { after.kib / before.kib } else { 1.0 };
         let lists = self.lists(times);
@@ -144,7 +169,11 @@ impl Replay {
                 (count + 1.0, sum_us + reply_us - sent_us, busy_us + demand_us);
             end_us = end_us.max(reply_us);
             if let Some(&next) = lists[own].get(place + 1) {
-                sends.push(Reverse((Moment(reply_us + self.thinks_us[next]), own, place + 1)));
+                let after_us = match pauses {
+                    Pauses::ByClock if !self.follows[next] => sent_us + self.calls[at].response_us,
+                    _ => reply_us,
+                };
+                sends.push(Reverse((Moment(after_us + self.thinks_us[next]), own, place + 1)));
             }
         }
         let span_us = end_us - begin_us;
@@ -217,7 +246,7 @@ mod tests {
     };
 
     impl Known {
-        /// So many calls of 0, 8 and 64 KiB.
+        /// So many calls of 0 to 64 KiB.
         fn traced(&self, count: usize) -> Vec<Transaction> {
             let mut draw = fastrand::Rng::with_seed(7);
             let mut next: Vec<f64> = (0..self.callers).map(|_| self.think(&mut draw)).collect();
@@ -226,7 +255,7 @@ mod tests {
             for _ in 0..count {
                 let own = first(&next);
                 let server = first(&free);
-                let bytes = [0_u32, 8 << 10, 64 << 10][draw.usize(..3)];
+                let bytes = [0_u32, 8 << 10, 24 << 10, 64 << 10][draw.usize(..4)];
                 let noise = 0.95 + 0.1 * draw.f64();
                 let pause_us = if draw.usize(..10) == 0 { self.pause_us } else { 0.0 };
                 let demand_us = self.op_us + self.ser_us_per_kib * f64::from(bytes) / 1024.0;
@@ -245,8 +274,9 @@ mod tests {
             -(1.0 - draw.f64()).ln() * self.think_us
         }
 
+        /// Of so many calls that chance is none of it.
         fn measured(&self) -> Measured {
-            Measured::of(&Call::all(&self.traced(COUNT)).unwrap())
+            Measured::of(&Call::all(&self.traced(12 * COUNT)).unwrap())
         }
     }
 
@@ -256,7 +286,7 @@ mod tests {
         (0..moments.len()).min_by(|&a, &b| moments[a].total_cmp(&moments[b])).unwrap_or(0)
     }
 
-    /// Holds the state before to the trace, and the gain to that of the system with the change made.
+    /// Holds the state before to the trace, and the gain to that of the system with the change.
     fn holds(before: Known, change: &str, after: Known, within: f64) -> ReplayAnswer {
         let traced = before.traced(COUNT);
         let explained = Explained::from(&traced).unwrap();
@@ -276,9 +306,20 @@ mod tests {
         assert!(slow.measured().per_s < 60.0);
         holds(slow, "L+1ms", Known { way_us: 3_000.0, ..slow }, 0.02);
         holds(slow, "clients x4", Known { callers: 8, ..slow }, 0.05);
-        // Nearly open: whoever calls next has waited for no other.
+    }
+
+    #[test]
+    fn whether_callers_that_pause_have_waited_does_not_show_and_is_in_the_interval() {
+        // Forty of them, of whom never more than some have a call outstanding: nearly open.
         let open = Known { think_us: 20_000.0, callers: 40, ..KNOWN };
-        holds(open, "L+1ms", Known { way_us: 3_000.0, ..open }, 0.1);
+        let slower = Known { way_us: 3_000.0, ..open };
+        let answer = holds(open, "L+1ms", slower, 0.3);
+        let gain = slower.measured().per_s / open.measured().per_s;
+        assert!(answer.gain.ci95.unwrap().contains(gain), "{gain}: {answer:?}");
+        // Who never pauses has waited.
+        let busy = Known { callers: 4, op_us: 20.0, ser_us_per_kib: 2.0, ..KNOWN };
+        let answer = holds(busy, "L+1ms", Known { way_us: 3_000.0, ..busy }, 0.03);
+        assert!(answer.gain.ci95.unwrap().hi < 0.5, "{answer:?}");
     }
 
     #[test]

@@ -16,8 +16,8 @@ use crate::model::{fit, infer};
 
 /// Of a path: the sequential write that was probed, and what the formula has for it, MiB/s. Of a
 /// curve: the server at half its peak. Of a sweep: with the calls outstanding at which it is full,
-/// or the most that it has. Of a trace: with as many as it had, or at its rate where the client made
-/// no call for longer than its calls took.
+/// or the most that it has. Of a trace: with as many as it had, or at its rate where the client
+/// made no call for longer than its calls took.
 pub(super) fn topology(path: &Path, of: Option<&str>) -> Result<(Topology, Option<f64>), Failure> {
     let about = |cause: &dyn std::fmt::Display| unreadable(path, "simulate", cause);
     let topology = match Source::read(path, "simulate", of)? {

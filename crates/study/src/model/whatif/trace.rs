@@ -82,8 +82,8 @@ fn base(explained: &Explained, replayed: &ReplayAnswer, page: &mut Page) {
     page.record.estimate("replay/gain", gain, "ratio", explained.transactions as u64);
     if off(alone, measured) > TOLERATED {
         let note = format!(
-            "not sure: the servers that were found explain {} of {}, by themselves; what calls took \
-             besides is taken to stay as it is",
+            "not sure: the servers that were found explain {} of {}, by themselves; what calls \
+             took besides is taken to stay as it is",
             rate("calls/s ", alone),
             rate("", measured),
         );
