@@ -148,4 +148,12 @@ mod tests {
         assert_eq!(reads(8e6, 0), is(Certainty::Sure, &[]));
         assert_eq!(reads(11.9e6, 1_000 * MS), is(Certainty::Sure, &[]));
     }
+
+    #[test]
+    fn who_sends_alike_now_and_then_has_not_one_rate() {
+        let (bytes_per_s_p50, bytes_per_s_p95) = (11.9e6, 12e6);
+        let side =
+            SideNumbers { bins: 20, bytes_per_s_p50, bytes_per_s_p95, ..SideNumbers::default() };
+        assert!(side.is_at_one_rate(1_100 * MS) && !side.is_at_one_rate(1_200 * MS));
+    }
 }
