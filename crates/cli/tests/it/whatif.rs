@@ -146,6 +146,43 @@ fn every_change_is_answered_or_refused_with_a_reason() {
     }
 }
 
+/// Two calls every 50 ms to one server: 1 ms of way, 60 us for a call, 8 us a KiB; of every seventh
+/// the first takes so much longer.
+fn idle(pause_us: f64) -> String {
+    let mut text = "sent_us answered_us bytes stable\n".to_owned();
+    for step in 0..120_u32 {
+        let mut free = 0.0_f64;
+        for (after_us, size, pause_us) in
+            [(0.0, step, if step % 7 == 0 { pause_us } else { 0.0 }), (100.0, step / 3, 0.0)]
+        {
+            let bytes = [0, 8192, 65_536_u32][size as usize % 3];
+            let sent = f64::from(step) * 50_000.0 + after_us;
+            free = free.max(sent + 500.0) + 60.0 + f64::from(bytes) / 128.0 + pause_us;
+            writeln!(text, "{sent} {} {bytes} 0", free + 500.0).unwrap();
+        }
+    }
+    text
+}
+
+#[test]
+fn a_trace_of_an_idle_client_has_its_own_rate_before_a_change_and_says_what_is_not_explained() {
+    let directory = tempfile::tempdir().unwrap();
+    let answered = |pause_us| {
+        let file = directory.path().join("idle");
+        std::fs::write(&file, idle(pause_us)).unwrap();
+        let answer = run(["model", "whatif", file.to_str().unwrap(), "L+1ms"]);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        answer.stdout
+    };
+    let sure = answered(0.0);
+    assert!(sure.starts_with("base: the trace has 40 calls/s of"), "{sure}");
+    assert!(sure.contains("and its replay 40 ("), "{sure}");
+    assert!(sure.contains("the client, between calls"), "{sure}");
+    let unsure = answered(15_000.0);
+    assert!(unsure.starts_with("note: not sure: the servers that were found explain"), "{unsure}");
+    assert!(unsure.contains("and its replay 40 ("), "{unsure}");
+}
+
 /// A server with a log does not stop for its disk, and what it gains by that is not the log's.
 #[test]
 fn a_log_gains_no_more_where_a_probe_saw_the_server_stop() {

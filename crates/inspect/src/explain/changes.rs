@@ -255,6 +255,7 @@ fn mean(groups: &[Group], of: impl Fn(&Group) -> f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use perf::model::least_squares::{Fitted, Found};
+    use perf::model::trace::Measured;
 
     use super::*;
 
@@ -288,6 +289,7 @@ mod tests {
             }],
             transactions: 100,
             outstanding_mean: 4.0,
+            measured: Measured { per_s: 20_000.0, response_us: 200.0 },
         }
     }
 

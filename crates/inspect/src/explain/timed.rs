@@ -133,9 +133,11 @@ impl Pair {
     fn may_be_full(self, flows: &Flows) -> bool {
         let is_own = |hosts: Hosts| hosts.client() == self.client && hosts.server == self.server;
         let own = flows.pairs().find(|(pair, _)| pair.hosts.is_some_and(is_own));
-        let sides = own.map(|(pair, _)| pair.sides.each_ref().map(SideNumbers::of));
-        let most = sides.and_then(|sides| sides.into_iter().max_by_key(|side| side.bytes));
-        most.is_some_and(|side| side.is_steady())
+        own.is_some_and(|(pair, _)| {
+            let sides = pair.sides.each_ref().map(SideNumbers::of);
+            let most = sides.into_iter().max_by_key(|side| side.bytes);
+            most.is_some_and(|side| side.is_at_one_rate(pair.pace.waited.all()))
+        })
     }
 
     /// What acknowledgements say of the way.

@@ -4,6 +4,7 @@
 //! | of a fit | in the world |
 //! |---|---|
 //! | way, cycle without its stage; D | latency of the link |
+//! | think of a trace's callers | the same: nobody waits for another there either |
 //! | stage, demand; S of the processor | what each call costs a core of the server |
 //! | m, c | its cores |
 //! | o of a sweep | what the client's processor takes for each call it sends |
@@ -17,6 +18,7 @@ use load::mix::Mix;
 use load::mix::Operation::{self, Getattr, Read};
 use load::mix::table::Sureness;
 use perf::model::queue::file_server::{DiskLines, FileServer};
+use perf::model::trace::Measured;
 use perf::model::whatif::of_trace::TraceCase;
 use perf::units::Nanos;
 use world::simulate::{self, Outcome, Topology};
@@ -40,6 +42,7 @@ const CALLERS_MAX: u32 = 4096;
 /// A delay, and servers behind one line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Stage {
+    /// With what a caller thinks.
     pub(super) way_us: f64,
     pub(super) demand_us: f64,
     pub(super) servers: u32,
@@ -63,8 +66,9 @@ impl Stage {
     }
 
     pub(super) fn of_trace(case: &TraceCase) -> Self {
-        let TraceCase { way_us, servers, outstanding, .. } = *case;
-        Self { way_us, demand_us: case.demand_us(), servers, overhead_us: 0.0, outstanding }
+        let TraceCase { way_us, think_us, servers, outstanding, .. } = *case;
+        let (way_us, demand_us) = (way_us + think_us, case.demand_us());
+        Self { way_us, demand_us, servers, overhead_us: 0.0, outstanding }
     }
 
     pub(super) fn topology(&self) -> Result<Topology, String> {
@@ -90,9 +94,15 @@ impl Stage {
         ))
     }
 
+    /// Calls a second, and what each takes with its think time.
+    pub(super) fn measured(&self) -> Result<Measured, String> {
+        let outcome = run(&self.topology()?)?;
+        Ok(Measured { per_s: outcome.per_s, response_us: response(&outcome) })
+    }
+
     /// Calls a second.
     pub(super) fn per_s(&self) -> Result<f64, String> {
-        Ok(run(&self.topology()?)?.per_s)
+        self.measured().map(|measured| measured.per_s)
     }
 }
 

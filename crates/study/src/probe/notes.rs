@@ -115,6 +115,7 @@ pub(super) fn unidentified(outcome: &Probed) -> Vec<Note> {
         stragglers(outcome),
         held(outcome),
         saturation(outcome, &shown),
+        limiter(outcome),
         Some(("way", way(outcome))),
     ];
     all.into_iter().flatten().collect()
@@ -265,6 +266,42 @@ fn saturation(outcome: &Probed, shown: &Shown) -> Option<Note> {
     (!shown.limit && is_measured).then(|| ("saturation", text.to_owned()))
 }
 
+fn limiter(outcome: &Probed) -> Option<Note> {
+    let rows = &outcome.explanation.rows;
+    let points = rows.iter().filter_map(|row| {
+        let outstanding = row.configuration.outstanding;
+        Some((outstanding, row.prediction.mib_per_s, row.measured_mib_per_s?))
+    });
+    limited(&points.collect::<Vec<_>>()).map(|text| ("rate-limiter", text))
+}
+
+/// Windows that show a rate limiter, at least.
+const LIMITED_MIN: usize = 4;
+/// Throughputs that differ by less are one rate, and a model that is off by more has another: both
+/// as shares, and guesses.
+const ONE_RATE: f64 = 0.1;
+const UNLIKE: f64 = 0.25;
+
+/// Of calls outstanding, MiB/s by the model, and measured: whether every window has one rate,
+/// which the times of single calls and of bursts do not explain. A token bucket lets these pass,
+/// and holds what lasts longer to its rate; a slow link delays them as well.
+fn limited(points: &[(usize, f64, f64)]) -> Option<String> {
+    let off = points.iter().filter(|(_, model, found)| (model / found - 1.0).abs() > UNLIKE);
+    let rates = points.iter().map(|(.., found)| *found);
+    let (least, most) = (rates.clone().fold(f64::INFINITY, f64::min), rates.fold(0.0, f64::max));
+    let has_one = points.iter().any(|(outstanding, ..)| *outstanding == 1);
+    let is_one_rate = has_one && most <= (1.0 + ONE_RATE) * least;
+    (points.len() >= LIMITED_MIN && is_one_rate && off.count() * 2 > points.len()).then(|| {
+        format!(
+            "all {} windows, from one call at a time on, had {least:.1} to {most:.1} MiB/s, and \
+             the times of single calls and bursts say otherwise: something lets a burst pass and \
+             holds the rest to a rate (a token bucket, a policer, the quota of a volume); that \
+             rate is what was measured, and the gain of another change than of it cannot be told",
+            points.len()
+        )
+    })
+}
+
 /// What 2 T_prop is made of.
 fn way(outcome: &Probed) -> String {
     let latency_us = outcome.latency_us();
@@ -385,6 +422,22 @@ mod tests {
             drain_most: Nanos::from_millis(500),
             neighbours_share: None,
         }
+    }
+
+    #[test]
+    fn one_rate_of_all_windows_that_no_parameter_explains_is_a_rate_limiters() {
+        let swept = |model: [f64; 4], found: [f64; 4]| {
+            let outstanding = [1, 4, 16, 64];
+            let all = outstanding.into_iter().zip(model).zip(found);
+            limited(&all.map(|((n, model), found)| (n, model, found)).collect::<Vec<_>>())
+        };
+        let bucket = swept([1.1, 2.7, 3.6, 3.7], [5.6, 5.6, 5.6, 5.7]).unwrap();
+        assert!(bucket.starts_with("all 4 windows, from one call at a time on, had 5.6 to 5.7"));
+        assert!(swept([40.0, 110.0, 110.0, 110.0], [5.6, 5.6, 5.6, 5.7]).is_some());
+        // A slow link: its parameters have it. Windows that fill, and too few.
+        assert_eq!(swept([5.5, 5.6, 5.6, 5.6], [5.6, 5.6, 5.6, 5.7]), None);
+        assert_eq!(swept([1.1, 2.7, 3.6, 3.7], [2.2, 4.4, 5.6, 5.7]), None);
+        assert_eq!(limited(&[(1, 1.0, 5.6), (4, 2.0, 5.6)]), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::late::Hung;
 use crate::pace::{Cause, Gap, Pace, Waited};
-use crate::pair::{Hosts, OneSide, Pair, Relayed, Repeats, Syncs};
+use crate::pair::{BIN_NS, Hosts, OneSide, Pair, Relayed, Repeats, Syncs};
 use crate::rtt::RttOf;
 use crate::service::{Service, Stalls};
 use crate::work::{WORKS, Work};
@@ -78,9 +78,15 @@ impl SideNumbers {
         }
     }
 
-    /// Whether it sends the same all the time.
+    /// Whether it sends the same while it sends.
     pub fn is_steady(&self) -> bool {
         self.bins >= STEADY_BINS && self.bytes_per_s_p50 >= STEADY * self.bytes_per_s_p95
+    }
+
+    /// Whether it sends the same all the time, which is `all_ns`: what a full link does.
+    pub fn is_at_one_rate(&self, all_ns: u64) -> bool {
+        // Bins without data are in none of its numbers.
+        self.is_steady() && self.bins * BIN_NS * 10 >= all_ns * 9
     }
 }
 
@@ -335,7 +341,7 @@ pub(super) fn is_delayed((least_ns, median_ns): (u64, u64)) -> bool {
 
 fn bins_per_s(bytes: u64) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
-    let per_s = bytes as f64 * (1e9 / crate::pair::BIN_NS as f64);
+    let per_s = bytes as f64 * (1e9 / BIN_NS as f64);
     per_s
 }
 

@@ -1,7 +1,7 @@
 //! The rules: candidates with their shares of the time, and the choice among them.
 
 use super::chosen::is_in_vain;
-use super::evidence::share;
+use super::evidence::{is_delayed, share};
 use super::{Certainty, Diagnosis, Doubt, Evidence, Finding, Gaps, SideNumbers, Suspect, ways};
 use crate::work::Work;
 
@@ -525,13 +525,13 @@ fn is_rate(evidence: &Evidence, all: u64) -> bool {
     let carrier = carrier.unwrap_or(Work::Other);
     let most = evidence.work(carrier);
     let response_ns = most.median_ns + evidence.client_end_ns();
-    // Where the other end's kernel acknowledges late, the data wait in a queue of the network.
-    let is_client = std::ptr::eq(side, &raw const evidence.sides[0]);
-    let acks = if is_client { evidence.server_ack_ns } else { evidence.client_ack_ns };
-    let is_queued = [acks, evidence.between_ns]
-        .iter()
-        .flatten()
-        .any(|(least, usual)| *usual >= 3 * least && usual * 2 >= response_ns)
+    // Where an end's kernel acknowledges late, packets wait in a queue of the network: of the end
+    // that receives, the data do; of the one that sends, its acknowledgements wait behind them.
+    let acks = [evidence.server_ack_ns, evidence.client_ack_ns];
+    let acks = acks.into_iter().flatten().filter(|acks| !is_delayed(*acks));
+    let is_queued = acks
+        .chain(evidence.between_ns)
+        .any(|(least, usual)| usual >= 3 * least && usual * 2 >= response_ns)
         || evidence.waits_at_relay(carrier);
     let is_alone = evidence.is_alone();
     // Of one connection: on each of several messages of the others wait beside its own.
@@ -612,6 +612,30 @@ mod tests {
             assert_eq!(judged[1], (Certainty::Likely, vec![Doubt::RoundTripUnknown]));
             assert_eq!(judged[2], (Certainty::Sure, vec![]));
         }
+    }
+
+    #[test]
+    fn replies_at_one_rate_behind_acknowledgements_that_wait_are_a_full_links() {
+        let reads = |server_ack_ns, p50| {
+            let mut evidence = Evidence { outstanding_max: 8, ..Evidence::default() };
+            let (bytes, median_ns) = (1_000 << 15, 10_000_000);
+            let reads = WorkNumbers { calls: 1_000, bytes, median_ns, mean_ns: median_ns };
+            evidence.works[Work::Read as usize] = reads;
+            evidence.waited.works[Work::Read as usize] = 1_000 * median_ns;
+            evidence.server_ack_ns = Some(server_ack_ns);
+            evidence.client_ack_ns = Some((7_000, 20_000));
+            let (bytes_per_s_p50, bytes_per_s_p95, bytes_per_s_mean) = (p50, 12e6, 12e6);
+            let rates = SideNumbers { bytes_per_s_p50, bytes_per_s_p95, ..SideNumbers::default() };
+            evidence.sides[1] = SideNumbers { bins: 200, bytes, bytes_per_s_mean, ..rates };
+            let (finding, certainty) = judge(&evidence).verdict.unwrap();
+            (finding.suspect, certainty)
+        };
+        let late = (10_000, 6_000_000);
+        assert_eq!(reads(late, 11.9e6), (Suspect::Rate, Certainty::Sure));
+        // The server itself is late, or it sends at no rate of a link's, or its kernel waits.
+        assert_eq!(reads((10_000, 20_000), 11.9e6), (Suspect::SlowServer, Certainty::Likely));
+        assert_eq!(reads(late, 6e6), (Suspect::SlowServer, Certainty::Likely));
+        assert_eq!(reads((10_000, 40_000_000), 11.9e6).0, Suspect::SlowServer);
     }
 
     #[test]

@@ -7,7 +7,6 @@
 use super::evidence::{is_delayed, share};
 use super::rules::LONG_NS;
 use super::{Doubt, Evidence, Suspect};
-use crate::pair::BIN_NS;
 use crate::work::Work;
 
 /// No way takes as long: 1 s.
@@ -69,10 +68,8 @@ fn may_be_full(evidence: &Evidence, end: usize, took_ns: u64) -> bool {
     let spread_ns = side.stretch_ns / evidence.replies().max(1);
     let is_most = side.bytes >= evidence.sides[1 - end].bytes;
     let is_bulk = side.bytes >= BULK_BYTES * evidence.replies();
-    // Bins without data are in none of its numbers.
-    let is_always = side.bins * BIN_NS * 10 >= evidence.waited.all() * 9;
-    let is_rate = is_most && is_bulk && is_always;
-    is_rate && side.is_steady() && took_ns >= LONG_NS && share(spread_ns, took_ns) < SPREAD
+    let is_rate = is_most && is_bulk && side.is_at_one_rate(evidence.waited.all());
+    is_rate && took_ns >= LONG_NS && share(spread_ns, took_ns) < SPREAD
 }
 
 #[cfg(test)]
@@ -150,5 +147,13 @@ mod tests {
         assert_eq!(reads(11.9e6, 0), is(Certainty::Likely, &[Doubt::Steady(1)]));
         assert_eq!(reads(8e6, 0), is(Certainty::Sure, &[]));
         assert_eq!(reads(11.9e6, 1_000 * MS), is(Certainty::Sure, &[]));
+    }
+
+    #[test]
+    fn who_sends_alike_now_and_then_has_not_one_rate() {
+        let (bytes_per_s_p50, bytes_per_s_p95) = (11.9e6, 12e6);
+        let side =
+            SideNumbers { bins: 20, bytes_per_s_p50, bytes_per_s_p95, ..SideNumbers::default() };
+        assert!(side.is_at_one_rate(1_100 * MS) && !side.is_at_one_rate(1_200 * MS));
     }
 }

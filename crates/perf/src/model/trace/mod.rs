@@ -105,6 +105,28 @@ pub struct Explained {
     pub transactions: usize,
     /// Calls outstanding when one is sent, with itself: the mean.
     pub outstanding_mean: f64,
+    pub measured: Measured,
+}
+
+/// What the calls themselves show, whatever explains them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured {
+    /// Calls a second, from the first call to the last reply.
+    pub per_s: f64,
+    /// Mean response time.
+    pub response_us: f64,
+}
+
+impl Measured {
+    pub(super) fn of(calls: &[Call]) -> Self {
+        let begin_us = calls.iter().map(|call| call.sent_us).fold(f64::INFINITY, f64::min);
+        let end_us = calls.iter().map(|call| call.sent_us + call.response_us).fold(0.0, f64::max);
+        let count = calls.len() as f64;
+        Self {
+            per_s: count / (end_us - begin_us) * 1e6,
+            response_us: calls.iter().map(|call| call.response_us).sum::<f64>() / count,
+        }
+    }
 }
 
 /// Reads a trace: four columns under the heading `sent_us answered_us bytes stable`, the last 0 or
@@ -200,6 +222,7 @@ impl Explained {
             fitted,
             transactions: trace.calls.len(),
             outstanding_mean: trace.outstanding_mean,
+            measured: trace.measured,
             groups: trace.groups.into_iter().map(|(group, _)| group).collect(),
         })
     }
@@ -261,12 +284,30 @@ fn advice(unidentified: &Unidentified) -> String {
 }
 
 /// A call to be replayed.
-#[derive(Clone, Copy)]
-struct Call {
-    sent_us: f64,
-    response_us: f64,
-    kib: f64,
-    work: Work,
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Call {
+    pub(super) sent_us: f64,
+    pub(super) response_us: f64,
+    pub(super) kib: f64,
+    pub(super) work: Work,
+}
+
+impl Call {
+    /// The first of a trace, by when they were sent. Fails at one that cannot be; its row is its
+    /// place.
+    pub(super) fn all(transactions: &[Transaction]) -> Result<Vec<Self>, FitError> {
+        let mut calls = Vec::with_capacity(transactions.len().min(TRANSACTIONS_MAX));
+        for (row, transaction) in (1..).zip(transactions.iter().take(TRANSACTIONS_MAX)) {
+            let Transaction { sent_us, answered_us, bytes, work } = *transaction;
+            let response_us = answered_us - sent_us;
+            not_negative("when the call was sent", sent_us)
+                .and_then(|_| super::error::positive("the response time", response_us))
+                .map_err(|why: ModelError| FitError::Row { row, why })?;
+            calls.push(Self { sent_us, response_us, kib: bytes as f64 / 1024.0, work });
+        }
+        calls.sort_by(|a, b| a.sent_us.total_cmp(&b.sent_us));
+        Ok(calls)
+    }
 }
 
 struct Trace {
@@ -276,23 +317,16 @@ struct Trace {
     groups: Vec<(Group, Vec<usize>)>,
     outstanding_max: u32,
     outstanding_mean: f64,
+    measured: Measured,
     carries: bool,
     stores: bool,
 }
 
 impl Trace {
     fn new(transactions: &[Transaction]) -> Result<Self, FitError> {
-        let mut calls = Vec::with_capacity(transactions.len().min(TRANSACTIONS_MAX));
-        for (row, transaction) in (1..).zip(transactions.iter().take(TRANSACTIONS_MAX)) {
-            let Transaction { sent_us, answered_us, bytes, work } = *transaction;
-            let response_us = answered_us - sent_us;
-            not_negative("when the call was sent", sent_us)
-                .and_then(|_| super::error::positive("the response time", response_us))
-                .map_err(|why: ModelError| FitError::Row { row, why })?;
-            calls.push(Call { sent_us, response_us, kib: bytes as f64 / 1024.0, work });
-        }
-        calls.sort_by(|a, b| a.sent_us.total_cmp(&b.sent_us));
+        let mut calls = Call::all(transactions)?;
         let mut outstanding = outstanding(&calls);
+        let measured = Measured::of(&calls);
         stretches(&mut calls);
         stretches(&mut outstanding);
         let mut found: BTreeMap<(Work, u32, u32), Vec<usize>> = BTreeMap::new();
@@ -315,7 +349,7 @@ impl Trace {
         let sum: f64 = outstanding.iter().map(|&calls| f64::from(calls)).sum();
         let outstanding_mean = sum / outstanding.len().max(1) as f64;
         let outstanding_max = outstanding.into_iter().max().unwrap_or(1);
-        Ok(Self { groups, outstanding_max, outstanding_mean, carries, stores, calls })
+        Ok(Self { groups, outstanding_max, outstanding_mean, measured, carries, stores, calls })
     }
 
     fn fit(&self, servers: u32, before: Option<&Fitted>) -> Result<Fitted, FitError> {
@@ -360,25 +394,13 @@ impl Trace {
         let mut next = |is_there: bool| if is_there { values.next().unwrap_or(0.0) } else { 0.0 };
         let (way_us, op_us) = (next(true), next(true));
         let (ser_us, block_us) = (next(self.carries), next(self.stores));
-        // When the last m of the calls so far were done, the first of them on top.
-        let mut done: BinaryHeap<Reverse<Moment>> = BinaryHeap::new();
-        let answer = |(at, call): (usize, &Call)| {
+        let demand = |at: usize, call: &Call| {
             let block_us = if call.work == Work::Stable { block_us } else { 0.0 };
-            let demand_us = (op_us + call.kib * ser_us + block_us) * seen.slower(self.fold(at));
-            let arrives_us = call.sent_us + way_us / 2.0;
-            let measured_us = call.sent_us + call.response_us - way_us / 2.0;
-            let is_full = done.len() >= servers as usize;
-            let first_us = done.peek().filter(|_| is_full).map_or(0.0, |Reverse(Moment(us))| *us);
-            let begins_us = first_us.max(arrives_us);
-            if !is_full || measured_us > first_us {
-                if is_full {
-                    done.pop();
-                }
-                done.push(Reverse(Moment(measured_us)));
-            }
-            ((begins_us + demand_us + way_us / 2.0 - call.sent_us) / call.response_us).ln()
+            (op_us + call.kib * ser_us + block_us) * seen.slower(self.fold(at))
         };
-        self.calls.iter().enumerate().map(answer).collect()
+        let responses = responses_us(&self.calls, servers, way_us, demand);
+        let both = responses.into_iter().zip(&self.calls);
+        both.map(|(model_us, call)| (model_us / call.response_us).ln()).collect()
     }
 
     /// From the shortest response time, shared out in several ways.
@@ -412,9 +434,36 @@ impl Trace {
     }
 }
 
+/// What the model has for the response time of each call, us: of calls by when they were sent, that
+/// each take so much of a server. When the calls before one were done the trace says.
+pub(super) fn responses_us(
+    calls: &[Call],
+    servers: u32,
+    way_us: f64,
+    demand_us: impl Fn(usize, &Call) -> f64,
+) -> Vec<f64> {
+    // When the last m of the calls so far were done, the first of them on top.
+    let mut done: BinaryHeap<Reverse<Moment>> = BinaryHeap::new();
+    let response = |(at, call): (usize, &Call)| {
+        let arrives_us = call.sent_us + way_us / 2.0;
+        let measured_us = call.sent_us + call.response_us - way_us / 2.0;
+        let is_full = done.len() >= servers as usize;
+        let first_us = done.peek().filter(|_| is_full).map_or(0.0, |Reverse(Moment(us))| *us);
+        let begins_us = first_us.max(arrives_us);
+        if !is_full || measured_us > first_us {
+            if is_full {
+                done.pop();
+            }
+            done.push(Reverse(Moment(measured_us)));
+        }
+        begins_us + demand_us(at, call) + way_us / 2.0 - call.sent_us
+    };
+    calls.iter().enumerate().map(response).collect()
+}
+
 /// A moment in us, in order.
 #[derive(Clone, Copy, PartialEq)]
-struct Moment(f64);
+pub(super) struct Moment(pub(super) f64);
 
 impl Eq for Moment {}
 

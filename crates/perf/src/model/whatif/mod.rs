@@ -20,6 +20,7 @@ pub mod of_path;
 pub mod of_server;
 pub mod of_sweep;
 pub mod of_trace;
+pub mod replay;
 
 use std::str::FromStr;
 

@@ -3,9 +3,16 @@
 //!
 //! ```text
 //! demand   = op + KiB ser + share of stable calls x block
-//! formula  X(N) = min( N / (way + demand),  m / demand )
-//! MVA      N callers, a delay of way, a line before m servers of demand
+//! formula  X(N) = min( N / (think + way + demand),  m / demand ),  R = N / X - think
+//! MVA      N callers who think, a delay of way, a line before m servers of demand
+//! think    = N / X - R of the trace itself
 //! ```
+//!
+//! A client that makes no call for a while has few calls a second, however fast each is answered.
+//! So the callers think between a reply and their next call, for as long as makes the calls of the
+//! trace as many as they were (the interactive response time law). What is left to be predicted is
+//! the response time, and the state before a change is [`off`] what was measured where the
+//! servers that were fitted answer at another pace than those that were traced.
 //!
 //! | change | in the model |
 //! |---|---|
@@ -21,7 +28,7 @@ use super::{Change, How, What, WhatIfError};
 use crate::model::closed::network::{Center, Class, Kind, Network};
 use crate::model::error::{ModelError, positive};
 use crate::model::sweep::OUTSTANDING_MAX;
-use crate::model::trace::{Explained, Work};
+use crate::model::trace::{Explained, Measured, Work};
 use crate::stats::Estimate;
 
 /// The average call of a trace, and its servers.
@@ -31,6 +38,8 @@ pub struct TraceCase {
     pub op_us: f64,
     pub ser_us_per_kib: f64,
     pub block_us: f64,
+    /// From a reply to the next call of the same caller.
+    pub think_us: f64,
     /// m.
     pub servers: u32,
     /// N.
@@ -48,10 +57,14 @@ pub struct TracePrediction {
     pub case: TraceCase,
     /// Calls a second, by the formula.
     pub per_s: Estimate,
-    /// By mean value analysis.
-    pub closed_per_s: f64,
-    /// No limit was seen in the trace ([`Explained::shows_demand`]): `per_s` is the most that there
-    /// can be, and its interval goes down to what the most calls outstanding have reached.
+    /// Both by the formula.
+    pub formula: Measured,
+    /// Both by mean value analysis.
+    pub closed: Measured,
+    /// `per_s` is the most that there can be: no limit was seen in the trace
+    /// ([`Explained::shows_demand`]), and its interval goes down to what the most calls outstanding
+    /// have reached; or more calls outstanding are supposed of a client that thinks, and whose own
+    /// limit that may be.
     pub is_at_most: bool,
     /// m / demand: calls a second with calls without end outstanding. None where no limit was seen,
     /// and of calls that are much
@@ -61,15 +74,39 @@ pub struct TracePrediction {
     pub is_full: bool,
 }
 
-/// Before and after changes. Without a number of outstanding calls, the trace's mean. Fails where
-/// a change is not part of the model or cannot be.
+/// Before and after changes. Without a number of outstanding calls, the trace as it is: its mean
+/// number, and callers who think as long as they did. With one, so many are always outstanding.
+/// Fails where a change is not part of the model or cannot be.
 pub fn answer(
     explained: &Explained,
     outstanding: Option<u32>,
     changes: &[Change],
 ) -> Result<[TracePrediction; 2], WhatIfError> {
-    Ok([predicted(explained, outstanding, &[])?, predicted(explained, outstanding, changes)?])
+    let before = predicted(explained, outstanding, &[])?;
+    let mut after = predicted(explained, outstanding, changes)?;
+    let more = |change: &Change| change.what == What::Outstanding;
+    let is_wider = after.case.outstanding > before.case.outstanding && changes.iter().any(more);
+    if is_wider && before.case.think_us > THINKS * before.formula.response_us {
+        after.is_at_most = true;
+        // The client may be what limits: then it calls as often as before.
+        if let Some(ci95) = after.per_s.ci95.as_mut() {
+            ci95.lo = ci95.lo.min(before.per_s.value.min(after.per_s.value));
+        }
+    }
+    Ok([before, after])
 }
+
+/// How far a model is off what was measured: the larger of throughput and response time, as a
+/// share. Beyond [`TOLERATED`](crate::model::trace::TOLERATED) its predictions are worth nothing.
+pub fn off(model: &Measured, measured: &Measured) -> f64 {
+    let off = |model: f64, measured: f64| (model / measured).ln().abs().exp_m1();
+    let [per_s, response] =
+        [off(model.per_s, measured.per_s), off(model.response_us, measured.response_us)];
+    per_s.max(response)
+}
+
+/// Of a response time, from which on a think time may be what limits a client: a guess.
+const THINKS: f64 = 0.1;
 
 fn predicted(
     explained: &Explained,
@@ -92,8 +129,9 @@ fn predicted(
     Ok(TracePrediction {
         case,
         per_s,
+        formula: case.formula(),
+        closed: case.closed()?,
         is_at_most,
-        closed_per_s: case.closed_per_s()?,
         saturation_per_s,
         is_full: saturation_per_s.is_some_and(|saturation| per_s.value > 0.98 * saturation),
     })
@@ -103,7 +141,7 @@ fn predicted(
 const LIGHTER: f64 = 0.5;
 
 impl TraceCase {
-    fn of(explained: &Explained, values: &[f64], outstanding: Option<u32>) -> Self {
+    pub(super) fn of(explained: &Explained, values: &[f64], outstanding: Option<u32>) -> Self {
         let names = explained.fitted.parameters.iter().map(|found| found.name);
         let named: Vec<(&str, f64)> = names.zip(values.iter().copied()).collect();
         let value = |name: &str| named.iter().find(|(own, _)| *own == name).map_or(0.0, |v| v.1);
@@ -113,15 +151,18 @@ impl TraceCase {
             groups.iter().map(|group| group.calls as f64 * of(group)).sum::<f64>() / calls
         };
         let one_if = |is: bool| if is { 1.0 } else { 0.0 };
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-        let mean = explained.outstanding_mean.round() as u32;
+        let (outstanding, think_us) = match outstanding {
+            Some(outstanding) => (outstanding, 0.0),
+            None => callers(explained),
+        };
         Self {
             way_us: value("way"),
             op_us: value("op"),
             ser_us_per_kib: value("ser"),
             block_us: value("block"),
+            think_us,
             servers: explained.servers,
-            outstanding: outstanding.unwrap_or(mean).clamp(1, OUTSTANDING_MAX),
+            outstanding: outstanding.clamp(1, OUTSTANDING_MAX),
             kib: share(&|group| group.kib),
             carrying: share(&|group| one_if(group.kib > 0.0)),
             stable: share(&|group| one_if(group.work == Work::Stable)),
@@ -138,22 +179,28 @@ impl TraceCase {
     }
 
     fn formula_per_s(&self) -> f64 {
-        let window = f64::from(self.outstanding) / (self.way_us + self.demand_us()) * 1e6;
-        window.min(self.saturation_per_s())
+        let cycle_us = self.think_us + self.way_us + self.demand_us();
+        (f64::from(self.outstanding) / cycle_us * 1e6).min(self.saturation_per_s())
     }
 
-    fn closed_per_s(&self) -> Result<f64, ModelError> {
+    fn formula(&self) -> Measured {
+        let per_s = self.formula_per_s();
+        Measured { per_s, response_us: f64::from(self.outstanding) / per_s * 1e6 - self.think_us }
+    }
+
+    fn closed(&self) -> Result<Measured, ModelError> {
         let centers = vec![
             Center::new("servers", Kind::Servers(self.servers), &[self.demand_us()]),
             Center::new("way", Kind::Delay, &[self.way_us]),
         ];
-        let class = Class { callers: self.outstanding, think_us: 0.0 };
+        let class = Class { callers: self.outstanding, think_us: self.think_us };
         let network = Network::new(vec![class], centers)?;
         let solution = network.solve().or_else(|_| network.approximate())?;
-        Ok(solution.throughput_per_s[0])
+        let (per_s, response_us) = (solution.throughput_per_s[0], solution.response_us[0]);
+        Ok(Measured { per_s, response_us })
     }
 
-    fn changed(mut self, changes: &[Change]) -> Result<Self, WhatIfError> {
+    pub(super) fn changed(mut self, changes: &[Change]) -> Result<Self, WhatIfError> {
         for change in changes {
             self.apply(change)?;
         }
@@ -210,6 +257,20 @@ impl TraceCase {
     }
 }
 
+/// The callers of a trace, and how long each thinks: as many as were outstanding when a call was
+/// sent, on average, and no fewer than were outstanding at all times.
+fn callers(explained: &Explained) -> (u32, f64) {
+    let Measured { per_s, response_us } = explained.measured;
+    let at_once = per_s / 1e6 * response_us;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+    let callers = explained.outstanding_mean.round().max((at_once - ROUNDED).ceil()) as u32;
+    let callers = callers.clamp(1, OUTSTANDING_MAX);
+    (callers, (f64::from(callers) / per_s * 1e6 - response_us).max(0.0))
+}
+
+/// Of a call outstanding, that a mean over a trace may be off.
+const ROUNDED: f64 = 0.1;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -247,7 +308,7 @@ mod tests {
         let ask = |outstanding, text: &str| {
             let changes = [text.parse().unwrap()];
             let [before, after] = answer(&explained, Some(outstanding), &changes).unwrap();
-            assert!(after.closed_per_s <= after.per_s.value * (1.0 + 1e-9), "{text}: {after:?}");
+            assert!(after.closed.per_s <= after.per_s.value * (1.0 + 1e-9), "{text}: {after:?}");
             assert!(after.per_s.ci95.unwrap().contains(after.per_s.value));
             (after.per_s.value / before.per_s.value, after)
         };

@@ -124,7 +124,8 @@ pub struct Fit {
 /// Of a curve: response time and saturation, by the open formula and, with --callers, by mean value
 /// analysis. Of the record of `nfskit probe`: throughput of a sequential write, by the formula of
 /// the transaction cycle and by mean value analysis. Of a sweep or a trace: calls a second, by
-/// both. All of them also by simulation, which is the program itself in virtual time. Each with its
+/// both; of a trace also by its own calls made again, beside what was measured. All of them also by
+/// simulation, which is the program itself in virtual time. Each with its
 /// interval, and with what limits; of a probe, also which of the models to believe, and why.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:

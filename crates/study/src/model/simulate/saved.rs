@@ -6,6 +6,7 @@ use std::path::Path;
 use harness::exit::Failure;
 use perf::model::saved::SavedPath;
 use perf::model::whatif;
+use perf::model::whatif::of_trace::TraceCase;
 use world::simulate::Topology;
 
 use crate::model::page::unreadable;
@@ -15,7 +16,8 @@ use crate::model::{fit, infer};
 
 /// Of a path: the sequential write that was probed, and what the formula has for it, MiB/s. Of a
 /// curve: the server at half its peak. Of a sweep: with the calls outstanding at which it is full,
-/// or the most that it has. Of a trace: with as many as it had.
+/// or the most that it has. Of a trace: with as many as it had, or at its rate where the client
+/// made no call for longer than its calls took.
 pub(super) fn topology(path: &Path, of: Option<&str>) -> Result<(Topology, Option<f64>), Failure> {
     let about = |cause: &dyn std::fmt::Display| unreadable(path, "simulate", cause);
     let topology = match Source::read(path, "simulate", of)? {
@@ -42,7 +44,12 @@ pub(super) fn topology(path: &Path, of: Option<&str>) -> Result<(Topology, Optio
             let explained = fit::trace::explained(&transactions, path)?;
             let [before, _] =
                 whatif::of_trace::answer(&explained, None, &[]).map_err(|error| about(&error))?;
-            Stage::of_trace(&before.case).topology()
+            let is_idle = before.case.think_us > before.formula.response_us;
+            let case = TraceCase { think_us: 0.0, ..before.case };
+            Stage::of_trace(&case).topology().map(|mut topology| {
+                topology.workload.rate = is_idle.then_some(explained.measured.per_s);
+                topology
+            })
         }
     };
     topology.map(|topology| (topology, None)).map_err(|why| about(&why))

@@ -156,6 +156,11 @@ impl Compared {
             Model::Simulation => (base.world, answer.world),
         };
         let gain = before.zip(after).map_or(f64::NAN, |(before, after)| after / before);
+        if let Some(note) = unsure(&believed, held.len()) {
+            self.page.text.insert_str(0, &format!("note: {note}\n\n"));
+            let advice = "what limits the path besides: a rate limiter, another client, a cache";
+            self.page.record.warn("not-explained", &note, advice);
+        }
         self.page.line(format_args!("\n{}", sentence(&believed, held.len(), gain)));
         let record = &mut self.page.record;
         record.metric("believed/mib_per_s", believed.mib_per_s, "MiB/s");
@@ -245,6 +250,25 @@ fn sentence(believed: &Believed, points: usize, gain: f64) -> String {
         }
     };
     format!("believe the {}: {mib_per_s:.1} MiB/s, {gain:.2} x its own before; {why}", model.name())
+}
+
+/// Of a believed model, percent, from which on its predictions are worth little.
+const UNSURE_PCT: f64 = 100.0 * perf::model::trace::TOLERATED;
+
+/// The first line of all, of a model that does not have the path as it is.
+fn unsure(believed: &Believed, points: usize) -> Option<String> {
+    let Why::Errors { formula_pct, simulation_pct } = believed.why else { return None };
+    let off_pct = match believed.model {
+        Model::Formula => formula_pct,
+        Model::Simulation => simulation_pct,
+    };
+    (off_pct > UNSURE_PCT).then(|| {
+        format!(
+            "not sure: the {} is {off_pct:.0} % off what was measured of the path as it is, at the \
+             median of {points} points; what it has of a change may be as far off",
+            believed.model.name()
+        )
+    })
 }
 
 /// Whether the models are near enough to what was measured that they could be held to it.
@@ -372,5 +396,13 @@ mod tests {
         assert!(!sure.contains("no surer"), "{sure}");
         assert!(of(33.1, 36.2, Model::Formula).contains("no surer than that"));
         assert!(!of(33.1, 2.0, Model::Simulation).contains("no surer"));
+        let first = |formula_pct, simulation_pct, model| {
+            let why = Why::Errors { formula_pct, simulation_pct };
+            unsure(&Believed { model, mib_per_s: 10.0, why }, 4)
+        };
+        let note = first(44.4, 37.0, Model::Formula).unwrap();
+        assert!(note.starts_with("not sure: the formula is 44 % off"), "{note}");
+        assert_eq!(first(33.1, 2.0, Model::Simulation), None);
+        assert_eq!(first(24.0, 2.0, Model::Formula), None);
     }
 }
