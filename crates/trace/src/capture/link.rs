@@ -52,6 +52,8 @@ pub struct Slicer {
     fragments: Fragments,
 }
 
+/// The type of a packet in the heads of Linux cooked captures (`PACKET_OUTGOING`).
+const OUTGOING: u8 = 4;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 /// 802.1Q, 802.1ad, and what came before it.
@@ -64,12 +66,16 @@ impl Slicer {
     /// of a datagram, from the slicer.
     pub fn slice<'a>(&'a mut self, packet: &Packet<'a>) -> Sliced<'a> {
         let data = packet.data;
-        let mut place = packet.place;
+        let (mut place, mut leaves) = (packet.place, false);
         // The frame check sequence and padding are behind what the IP header counts.
         let network = match packet.link {
             Link::Ethernet => data.get(12..).and_then(|rest| tagged(rest)),
-            Link::CookedV1 => data.get(14..).and_then(|rest| tagged(rest)),
+            Link::CookedV1 => {
+                leaves = data.get(1) == Some(&OUTGOING);
+                data.get(14..).and_then(|rest| tagged(rest))
+            }
             Link::CookedV2 => {
+                leaves = data.get(10) == Some(&OUTGOING);
                 let kind = data.first_chunk().map(|kind| u16::from_be_bytes(*kind));
                 let index = data.get(4..8).and_then(|index| index.try_into().ok());
                 place.interface = index.map_or(0, u32::from_be_bytes);
@@ -83,7 +89,7 @@ impl Slicer {
             Link::Network(kind) => Some((kind, data)),
             Link::Unread(_) => None,
         };
-        let at = At { ns: packet.at_ns, place };
+        let at = At { ns: packet.at_ns, place, leaves };
         match network {
             Some((IPV4, rest)) => ip::v4(at, rest, &mut self.fragments),
             Some((IPV6, rest)) => ip::v6(at, rest, &mut self.fragments),
