@@ -50,6 +50,7 @@ pub(super) fn text(seen: &Seen) -> String {
         "passed_on": totals.passed_on,
         "operations": operations(analyzer),
         "v4_operations": v4_operations(analyzer),
+        "v4_cut": totals.v4_cut,
         "sync": {
             "unstable": totals.sync.writes[0],
             "data_sync": totals.sync.writes[1],

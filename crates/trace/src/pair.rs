@@ -57,6 +57,8 @@ pub struct Pair {
     pub(super) between: Between,
     /// Calls whose times are not known, because the capture has lost an end of them.
     pub untimed: u64,
+    /// COMPOUNDs of which is not known what for.
+    pub nameless: u64,
     /// Calls that RPC refused: of another version, or for want of a credential that is good.
     pub refused: u64,
     pub(super) postponed: Postponed,
@@ -310,6 +312,7 @@ impl Pair {
         let worked = &mut self.works[transaction.work() as usize];
         worked.calls += 1;
         worked.bytes += u64::from(transaction.bytes);
+        self.nameless += u64::from(transaction.operation.is_nameless());
         self.refused += u64::from(transaction.is_refused());
         self.failures.answered(transaction.status);
         let Some(latency) = transaction.latency() else {

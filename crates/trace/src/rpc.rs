@@ -10,7 +10,7 @@ use super::filter::Filter;
 use super::flows::{Ends, Flows};
 use super::ids::FileId;
 use super::ids::FlowId;
-use super::message::{self, CallHead, RpcVerdict};
+use super::message::{self, CallHead, Guard, RpcVerdict};
 use super::operation::{Kind, Operation, Program, V4_EMPTY, V4_NULL};
 use super::pace::{Pace, Reply};
 use super::postponed::is_later;
@@ -382,6 +382,7 @@ impl Rpc {
                 return (Operation { program, code: V4_NULL }, Arguments::default());
             }
             let Some(at) = head.args else {
+                self.totals.v4_cut += u64::from(head.guard != Guard::Privacy);
                 return (Operation { program, code: V4_EMPTY }, Arguments::default());
             };
             let counts = &mut self.totals.v4_operations;
@@ -395,6 +396,7 @@ impl Rpc {
                     *count += 1;
                 }
             });
+            self.totals.v4_cut += u64::from(compound.is_cut);
             return (Operation::new(program, compound.main), compound.arguments);
         }
         if program == Program::Nfs4Callback && head.procedure == 1 {

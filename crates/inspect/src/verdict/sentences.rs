@@ -484,6 +484,12 @@ pub(super) fn doubt(evidence: &Evidence, doubt: Doubt) -> String {
             evidence.refused,
             evidence.replies()
         ),
+        Doubt::Nameless => format!(
+            "of {} of {} calls the operations were not seen, cut off or encrypted: what they wait \
+             for is not known",
+            evidence.nameless,
+            evidence.replies()
+        ),
         Doubt::Failed => failed(evidence),
         Doubt::SetBack => {
             "the capture's clock was set back: times across that are not known".to_owned()

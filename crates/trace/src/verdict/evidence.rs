@@ -133,6 +133,8 @@ pub struct Evidence {
     pub postponed: u64,
     pub called_again: u64,
     pub called_again_median_ns: u64,
+    /// COMPOUNDs of which is not known what for.
+    pub nameless: u64,
     /// Calls that RPC refused.
     pub refused: u64,
     /// Calls that were answered with an error; and the most frequent, with how often it was.
@@ -214,6 +216,7 @@ impl Evidence {
             postponed: pair.postponed.replies,
             called_again: pair.postponed.waits.count(),
             called_again_median_ns: pair.postponed.waits.quantile(0.5).as_nanos(),
+            nameless: pair.nameless,
             refused: pair.refused,
             failed: pair.failures.calls,
             failure: pair.failures.most(),

@@ -88,6 +88,8 @@ pub enum Doubt {
     NoAcks,
     /// This end sends at one rate, as over a full link before the capture.
     Steady(usize),
+    /// Of some calls is not known what they are for.
+    Nameless,
     /// RPC refused calls.
     Refused,
     /// Calls were answered with errors.

@@ -49,6 +49,8 @@ const CUT_MAX: f64 = 0.1;
 
 /// Share of the calls that RPC refuses, or that fail, from which on what takes the time is no work.
 const REFUSED_MIN: f64 = 0.1;
+/// Share of the calls of which is not known what they are for (ours).
+const NAMELESS_MIN: f64 = 0.1;
 /// Share of the time in which messages were lost, from which on a verdict is less sure.
 const UNKNOWN_MIN: f64 = 0.1;
 
@@ -158,6 +160,9 @@ fn against(evidence: &Evidence, first: &Finding, second: Option<&Finding>) -> Ve
         doubts.push(Doubt::EarlyAcks);
     }
     doubts.extend(ways::doubt(evidence, first.suspect));
+    if share(evidence.nameless, evidence.replies()) > NAMELESS_MIN && is_by_work(first.suspect) {
+        doubts.push(Doubt::Nameless);
+    }
     if share(evidence.refused, evidence.replies()) > REFUSED_MIN {
         doubts.push(Doubt::Refused);
     }
@@ -185,6 +190,11 @@ const fn is_by_round_trip(suspect: Suspect) -> bool {
             | Suspect::SlowStableWrite
             | Suspect::SmallSyncs
     )
+}
+
+/// Whether what calls are for distinguishes a cause from others.
+const fn is_by_work(suspect: Suspect) -> bool {
+    is_by_round_trip(suspect) || matches!(suspect, Suspect::AttributeStorm | Suspect::Stalls)
 }
 
 fn round_trip_unknown(evidence: &Evidence) -> Option<Doubt> {
@@ -621,6 +631,15 @@ mod tests {
             judge(&Evidence { refused, server_ack_ns: acks, ..stable_writes() }).doubts
         };
         assert_eq!((judged(10), judged(11)), (vec![], vec![Doubt::Refused]));
+    }
+
+    #[test]
+    fn calls_without_a_name_speak_against_what_calls_are_for() {
+        let judged = |nameless| {
+            let acks = Some((200_000, 250_000));
+            judge(&Evidence { nameless, server_ack_ns: acks, ..stable_writes() }).doubts
+        };
+        assert_eq!((judged(10), judged(11)), (vec![], vec![Doubt::Nameless]));
     }
 
     #[test]
