@@ -38,6 +38,7 @@ pub(super) fn text(seen: &Seen) -> String {
             "connections_one_way": analyzer.one_way(),
             "clock_set_back": analyzer.set_back().times,
             "clock_set_back_s": seconds(analyzer.set_back().ns),
+            "first_fragments_alone": analyzer.first_fragments(),
             "cut_packets": analyzer.cut().packets,
             "captured_bytes_max": analyzer.cut().captured_max,
             "other_packets": others,

@@ -8,13 +8,14 @@ use std::net::IpAddr;
 
 use super::failures::Failures;
 use super::late::Hung;
+use super::operation::{Kind, Operation};
 use super::pace::Pace;
 use super::postponed::Postponed;
 use super::rtt::Rtt;
 use super::spread::Spread;
 use super::transaction::Transaction;
 use super::work::{WORKS, Work};
-use crate::capture::End;
+use crate::capture::{End, Pieces};
 
 /// A client's address, and a server.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -52,6 +53,7 @@ pub struct Pair {
     pub sides: [OneSide; 2],
     pub syncs: Syncs,
     pub udp: Repeats,
+    pub datagrams: Datagrams,
     pub hung: Hung,
     pub relay: Relay,
     pub(super) between: Between,
@@ -217,6 +219,35 @@ pub struct Repeats {
     pub ns: u64,
 }
 
+/// What shows whether a capture has the fragments of datagrams.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Datagrams {
+    /// Of the client, and of the server.
+    pub pieces: [Pieces; 2],
+    /// Replies over UDP to calls that were not seen.
+    pub callless: u64,
+    /// READs over UDP of more than a packet holds that were answered with as much, and those that
+    /// were not answered.
+    pub long_answered: u64,
+    pub long_unanswered: u64,
+}
+
+impl Datagrams {
+    /// Bytes of a datagram, above which it is in fragments on an Ethernet.
+    const PACKET_BYTES: u32 = 1472;
+
+    /// A call over UDP was answered with so many bytes of data, or not any more.
+    fn count(&mut self, transaction: &Transaction) {
+        let is_read = transaction.operation.kind() == Kind::Read;
+        self.long_answered += u64::from(is_read && transaction.bytes > Self::PACKET_BYTES);
+    }
+
+    pub(super) fn unanswered(&mut self, operation: Operation, count: u32) {
+        let is_long = operation.kind() == Kind::Read && count > Self::PACKET_BYTES;
+        self.long_unanswered += u64::from(is_long);
+    }
+}
+
 impl Syncs {
     /// A call has made so much stable, in so long.
     const fn count(&mut self, bytes: u64, ns: u64) {
@@ -337,6 +368,7 @@ impl Pair {
         }
         if !is_tcp {
             self.udp.count(transaction, ns);
+            self.datagrams.count(transaction);
         }
     }
 

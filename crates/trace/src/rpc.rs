@@ -367,6 +367,11 @@ impl Rpc {
         if let Some(flow) = self.flows.get_mut(key.flow) {
             flow.unanswered += 1;
         }
+        if open.until_ns.is_some()
+            && let Some(pair) = self.flows.pair_mut(key.flow)
+        {
+            pair.datagrams.unanswered(open.operation, open.count);
+        }
     }
 
     /// What a call requests.
@@ -433,11 +438,11 @@ impl Rpc {
             true => flow.duplicate_replies += 1,
             false => flow.unsolicited_replies += 1,
         }
-        if is_second
-            && !line.is_tcp
+        if !line.is_tcp
             && let Some(pair) = self.flows.pair_mut(id)
         {
-            pair.udp.twice += 1;
+            pair.udp.twice += u64::from(is_second);
+            pair.datagrams.callless += u64::from(!is_second);
         }
     }
 

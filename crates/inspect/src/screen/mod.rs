@@ -111,6 +111,9 @@ fn nothing(seen: &Seen) -> String {
     if let Some(why) = super::verdict::one_way(analyzer.one_way()) {
         return format!("no calls found: {why}\n");
     }
+    if let Some(why) = super::verdict::fragmented(analyzer) {
+        return format!("no calls found: {why}\n");
+    }
     format!("no NFS found: {all}\n{}", cut_off(analyzer.cut()))
 }
 

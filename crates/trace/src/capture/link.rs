@@ -1,6 +1,6 @@
 //! Link layers: what stands before the IP header.
 
-use super::fragments::Fragments;
+use super::fragments::{Fragments, Pieces};
 use super::ip::{self, At};
 use super::{Packet, Segment};
 
@@ -62,6 +62,16 @@ const VLANS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 const VLANS_MAX: usize = 4;
 
 impl Slicer {
+    /// The fragments that one host sent to another.
+    pub(crate) fn pieces(&self, from: u128, to: u128) -> Pieces {
+        self.fragments.of(from, to)
+    }
+
+    /// First fragments of datagrams between hosts of which no other fragments came.
+    pub(crate) fn alone(&self) -> u64 {
+        self.fragments.alone()
+    }
+
     /// The segment in a packet. It borrows from the packet, or, when this was the last fragment
     /// of a datagram, from the slicer.
     pub fn slice<'a>(&'a mut self, packet: &Packet<'a>) -> Sliced<'a> {

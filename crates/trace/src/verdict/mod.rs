@@ -67,6 +67,8 @@ pub struct Finding {
 pub enum Doubt {
     /// The capture has lost packets, or their ends.
     CaptureLost,
+    /// Fragments of datagrams were not captured.
+    Fragments,
     /// Packets were cut off, and messages in them not seen.
     CaptureCut,
     /// There is little to go by.

@@ -61,6 +61,9 @@ const NOMINAL_MBPS: [f64; 11] =
 /// The verdict on a conversation.
 pub fn judge(evidence: &Evidence) -> Diagnosis {
     let none = Diagnosis { verdict: None, doubts: Vec::new(), also: Vec::new() };
+    if evidence.unseen_datagrams() > 0 {
+        return Diagnosis { doubts: vec![Doubt::Fragments], ..none };
+    }
     // A client that hangs soon after it began had few.
     if evidence.replies() < CALLS_MIN && !is_in_vain(&evidence.waited) {
         return Diagnosis { doubts: vec![Doubt::FewEvents], ..none };
@@ -87,6 +90,9 @@ pub fn judge(evidence: &Evidence) -> Diagnosis {
 
 /// That calls of a client hang, where that is much of its time.
 pub fn hangs(evidence: &Evidence) -> Option<Finding> {
+    if evidence.unseen_datagrams() > 0 {
+        return None;
+    }
     let all = evidence.waited.all();
     let found = no_reply(evidence, all).into_iter().chain(hanging(evidence, all));
     found.filter(|found| found.share >= SHARE_MIN).max_by(|a, b| a.share.total_cmp(&b.share))
