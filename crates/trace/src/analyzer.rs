@@ -163,9 +163,11 @@ impl Analyzer {
             }
         }
         self.rpc.end(last_ns);
+        let one_way = self.connections.one_way_hosts();
         for pair in self.rpc.flows.pairs_mut() {
             pair.sides.iter_mut().for_each(OneSide::close);
-            if let Some(Hosts { client, server }) = pair.hosts {
+            if let Some(hosts @ Hosts { client, server }) = pair.hosts {
+                pair.one_way = one_way.get(&hosts).copied().unwrap_or(0);
                 let both = [(client, server.address), (server.address, client)];
                 pair.datagrams.pieces = both.map(|(from, to)| self.slicer.pieces(from, to));
             }

@@ -25,6 +25,11 @@ pub struct Hosts {
 }
 
 impl Hosts {
+    /// Both ways in which two ends may be client and server.
+    pub(super) const fn either([one, other]: [End; 2]) -> [Self; 2] {
+        [Self::new(one, other), Self::new(other, one)]
+    }
+
     pub(super) const fn new(client: End, server: End) -> Self {
         Self { client: client.address, server }
     }
@@ -54,6 +59,8 @@ pub struct Pair {
     pub syncs: Syncs,
     pub udp: Repeats,
     pub datagrams: Datagrams,
+    /// Connections of which messages of one end were captured alone.
+    pub one_way: u64,
     pub hung: Hung,
     pub relay: Relay,
     pub(super) between: Between,

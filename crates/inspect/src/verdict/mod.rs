@@ -93,7 +93,7 @@ impl Judged {
             sentence: sentence(evidence, &found),
             evidence: grounds(evidence, &found),
             against: self.against(),
-            advice: advice(evidence, found.suspect),
+            advice: advice(evidence, found.suspect, &diagnosis.doubts),
         };
         diagnosis.verdict.map(answer).ok_or_else(|| undecided(evidence, diagnosis))
     }

@@ -497,6 +497,11 @@ pub(super) fn doubt(evidence: &Evidence, doubt: Doubt) -> String {
             evidence.refused,
             evidence.replies()
         ),
+        Doubt::OneWay => format!(
+            "of {} between these hosts one direction was captured, as where the other takes another \
+             way: what is outstanding there is not known. A capture at an end has both",
+            counted(evidence.one_way, "connection")
+        ),
         Doubt::Fragments => unseen(evidence.unseen_datagrams()),
         Doubt::Nameless => format!(
             "of {} of {} calls the operations were not seen, cut off or encrypted: what they wait \

@@ -127,6 +127,8 @@ pub struct Evidence {
     pub syncs: Syncs,
     pub udp: Repeats,
     pub datagrams: Datagrams,
+    /// Connections of which one direction was captured.
+    pub one_way: u64,
     pub hung: Hung,
     /// Of the server, with all of its clients.
     pub stalls: Stalls,
@@ -214,6 +216,7 @@ impl Evidence {
             syncs: pair.syncs,
             udp: pair.udp,
             datagrams: pair.datagrams,
+            one_way: pair.one_way,
             hung: pair.hung,
             stalls: service.stalls,
             server_ns: service.pace.waited.all(),

@@ -129,7 +129,9 @@ fn lost(evidence: &Evidence) -> Vec<Doubt> {
         || share(evidence.untimed, evidence.replies()) > 0.01
         || unknown_share(evidence) > UNKNOWN_MIN;
     let is_cut = cut_share(evidence) > 0.01;
-    let all = [(is_lossy, Doubt::CaptureLost), (is_cut, Doubt::CaptureCut)];
+    let is_one_way = evidence.one_way > 0;
+    let all =
+        [(is_one_way, Doubt::OneWay), (is_lossy, Doubt::CaptureLost), (is_cut, Doubt::CaptureCut)];
     all.into_iter().filter_map(|(is_so, doubt)| is_so.then_some(doubt)).collect()
 }
 

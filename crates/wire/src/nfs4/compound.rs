@@ -38,7 +38,7 @@ pub fn call<'a>(args: Piece<'a>, mut each: impl FnMut(u32)) -> Compound<'a> {
     let mut compound = Compound::default();
     let mut r = Reader::new(args.head);
     let (mut current, mut left): (&[u8], _) = (&[], OPERATIONS_MAX);
-    let mut read = || -> Option<()> {
+    let read = || -> Option<()> {
         r.opaque(TAG_LEN_MAX).ok()?;
         compound.minor = r.u32().ok()?;
         left = r.u32().ok()?.min(OPERATIONS_MAX);
