@@ -63,6 +63,11 @@ impl<'a> Case<'a> {
         now.ok_or(NoFinding::NotApplicable)
     }
 
+    /// The processors' idle share between two samples.
+    pub fn idle_now(&self) -> Option<f64> {
+        self.host.idle().filter(|_| !self.host.is_lifetime)
+    }
+
     /// The mount, if it has made `calls_min` calls; their times if they are known.
     pub fn counted(
         &self,

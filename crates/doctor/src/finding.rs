@@ -13,6 +13,8 @@ perf::named! {
         Application => "application",
         Client => "client",
         Network => "network",
+        /// They cannot be distinguished.
+        NetworkOrServer => "network or server",
         Server => "server",
         Storage => "storage",
     }

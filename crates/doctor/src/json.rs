@@ -30,6 +30,7 @@ fn report(report: &Report) -> Value {
         "certainty": report.certainty.name(),
         "time": report.shares.as_ref().map(time),
         "floor_ms": report.floor.map(|floor| floor.ms),
+        "network_ms_max": report.floor.map(|floor| floor.most_ms),
         "contradictions": report.contradictions,
         "severity": report.severity().map(crate::Severity::name),
         "findings": report.findings.iter().map(finding).collect::<Vec<Value>>(),

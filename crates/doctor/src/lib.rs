@@ -20,6 +20,7 @@ pub mod collect;
 pub mod evidence;
 pub mod finding;
 pub mod floor;
+pub mod flow;
 pub mod json;
 pub mod model;
 pub mod page;

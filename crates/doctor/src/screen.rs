@@ -7,6 +7,7 @@ use std::fmt::Write;
 use crate::finding::Finding;
 use crate::reason::INTERVAL;
 use crate::rules::About;
+use crate::shares::Where;
 use crate::{Layer, Report, Severity};
 
 /// Columns of a line, as other commands have them.
@@ -161,8 +162,11 @@ pub fn verdict(report: &Report) -> String {
 pub fn shares(report: &Report) -> String {
     let Some(shares) = &report.shares else { return String::new() };
     let parts = shares.of_calls.iter();
-    let mut text: Vec<String> =
-        parts.map(|(place, share)| format!("{} {:.0} %", place.name(), share * 100.0)).collect();
+    let part = |(place, share): &(Where, f64)| {
+        let at_least = if shares.is_least(*place) { " at least" } else { "" };
+        format!("{}{at_least} {:.0} %", place.name(), share * 100.0)
+    };
+    let mut text: Vec<String> = parts.map(part).collect();
     if let Some(application) = shares.application {
         let name = Layer::Application.name();
         text.push(format!("{name} alone at least {:.0} % of all time", application * 100.0));
@@ -173,7 +177,11 @@ pub fn shares(report: &Report) -> String {
 pub fn floor(report: &Report) -> String {
     let Some(floor) = report.floor else { return String::new() };
     let now = floor.now_ms.map(|now| format!(", {now:.2} ms now")).unwrap_or_default();
-    format!("the network's round trip is {:.2} ms at least{now}", floor.ms)
+    let most = match floor.most_ms > 2.0 * floor.ms {
+        true => format!("; up to {:.2} ms of a call may be the network's", floor.most_ms),
+        false => String::new(),
+    };
+    format!("the network's round trip is {:.2} ms at least{now}{most}", floor.ms)
 }
 
 struct Out {

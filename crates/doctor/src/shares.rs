@@ -10,10 +10,11 @@
 //! The network is the round trip of TCP for each call, and no more than the whole of its time; the
 //! storage what calls that must be stable take beyond the cheapest call, or beyond the round trip
 //! where no call is known that does little. Both are differences of means, and given only where
-//! their parts are known.
+//! their parts are known. Of the round trip a least and a most are known ([`floor`]): what is between
+//! them is the network's or not, and a part of its own.
 
 use super::finding::Layer;
-use super::floor;
+use super::floor::{self, Floor};
 use super::stable;
 use super::subject::Mounted;
 
@@ -28,13 +29,22 @@ pub struct Shares {
     pub application: Option<f64>,
 }
 
+impl Shares {
+    /// Some of what cannot be distinguished may belong to this part.
+    pub fn is_least(&self, place: Where) -> bool {
+        let has = |one: Where| self.of_calls.iter().any(|(place, _)| *place == one);
+        let is_one = |all: &[Layer]| all.iter().any(|layer| place == Where::Layer(*layer));
+        let (network, server) = (Layer::Network, Layer::Server);
+        has(Where::Layer(Layer::NetworkOrServer)) && is_one(&[network, server])
+            || has(Where::NetworkServerOrStorage) && is_one(&[network, server, Layer::Storage])
+    }
+}
+
 /// A part of a call's time.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Where {
     Layer(Layer),
     /// They cannot be distinguished.
-    NetworkOrServer,
-    ServerOrStorage,
     NetworkServerOrStorage,
 }
 
@@ -42,8 +52,6 @@ impl Where {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Layer(layer) => layer.name(),
-            Self::NetworkOrServer => "network or server",
-            Self::ServerOrStorage => "server or storage",
             Self::NetworkServerOrStorage => "network, server or storage",
         }
     }
@@ -58,46 +66,85 @@ pub fn of(mount: &Mounted<'_>) -> Option<Shares> {
         return None;
     }
     let calls = total.rtt_ms / means.rtt_ms.max(f64::MIN_POSITIVE);
-    let floor = floor::of(mount).map(|floor| floor.ms);
-    let network = floor.map(|floor| (floor * calls).min(total.rtt_ms));
-    let rest = total.rtt_ms - network.unwrap_or(0.0);
-    let storage = storage_ms(mount, floor).map(|storage| storage.min(rest));
     let client = (Where::Layer(Layer::Client), (all - total.rtt_ms).max(0.0));
-    let of_calls = [client].into_iter().chain(beyond(network, storage, rest));
+    let beyond = match floor::of(mount) {
+        Some(floor) => beyond(&Calls::of(mount, total.rtt_ms, calls), floor, all),
+        None => blindly(mount, total.rtt_ms),
+    };
+    let of_calls = [client].into_iter().chain(beyond);
     let of_calls = of_calls.map(|(place, ms)| (place, ms / all)).collect();
     let application = mount.busy().map(|busy| (1.0 - busy).max(0.0));
     let call_ms = means.execute_ms.max(means.rtt_ms);
     Some(Shares { of_calls, call_ms, application })
 }
 
-/// What calls that must be stable take beyond one that does next to nothing; none where neither
-/// such a call nor the round trip is known.
-fn storage_ms(mount: &Mounted<'_>, floor: Option<f64>) -> Option<f64> {
+/// Where calls spent their time beyond the client, ms.
+type Parts = Vec<(Where, f64)>;
+
+/// Without a round trip.
+fn blindly(mount: &Mounted<'_>, all_ms: f64) -> Parts {
     let stable = stable::calls(mount);
-    if stable.calls == 0 {
-        return Some(0.0);
-    }
-    let cheap = floor::cheapest_call_ms(mount).or(floor)?;
-    Some((stable.rtt_ms - cheap * stable.calls as f64).max(0.0))
+    let cheap = floor::cheapest_call_ms(mount).or_else(|| (stable.calls == 0).then_some(0.0));
+    let Some(cheap) = cheap else { return vec![(Where::NetworkServerOrStorage, all_ms)] };
+    let storage = (stable.rtt_ms - cheap * stable.calls as f64).clamp(0.0, all_ms);
+    let or_server = Where::Layer(Layer::NetworkOrServer);
+    vec![(or_server, all_ms - storage), (Where::Layer(Layer::Storage), storage)]
 }
 
-/// The time beyond the client: `rest` is what is not known to be the network.
-fn beyond(network: Option<f64>, storage: Option<f64>, rest: f64) -> Vec<(Where, f64)> {
-    let of = Where::Layer;
-    match (network, storage) {
-        (Some(network), Some(storage)) => vec![
-            (of(Layer::Network), network),
-            (of(Layer::Server), rest - storage),
-            (of(Layer::Storage), storage),
-        ],
-        (Some(network), None) => {
-            vec![(of(Layer::Network), network), (Where::ServerOrStorage, rest)]
-        }
-        (None, Some(storage)) => {
-            vec![(Where::NetworkOrServer, rest - storage), (of(Layer::Storage), storage)]
-        }
-        (None, None) => vec![(Where::NetworkServerOrStorage, rest)],
+/// Calls that must be stable, and others.
+struct Calls {
+    all_ms: f64,
+    count: f64,
+    stable_ms: f64,
+    stable_count: f64,
+    /// What one takes that does little.
+    cheap_ms: Option<f64>,
+}
+
+impl Calls {
+    fn of(mount: &Mounted<'_>, all_ms: f64, count: f64) -> Self {
+        let stable = stable::calls(mount);
+        let (stable_ms, stable_count) = (stable.rtt_ms, stable.calls as f64);
+        let cheap_ms = floor::cheapest_call_ms(mount);
+        Self { all_ms, count, stable_ms, stable_count, cheap_ms }
     }
+
+    /// Network, server and storage, where the network takes so much of a call.
+    fn parts(&self, network_ms: f64) -> [f64; 3] {
+        let network = (network_ms * self.count).min(self.all_ms);
+        let cheap_ms = self.cheap_ms.unwrap_or(network_ms).max(network_ms);
+        let storage =
+            (self.stable_ms - cheap_ms * self.stable_count).clamp(0.0, self.all_ms - network);
+        [network, self.all_ms - network - storage, storage]
+    }
+}
+
+/// With the bounds of the round trip; a difference between them that is small is none.
+fn beyond(calls: &Calls, floor: Floor, all_ms: f64) -> Parts {
+    /// Of all time; a guess.
+    const SMALL: f64 = 0.1;
+    let [network, server, storage] = calls.parts(floor.ms);
+    let [most, server_least, storage_least] = calls.parts(floor.most_ms);
+    let of = Where::Layer;
+    let parts = |server, storage| {
+        vec![
+            (of(Layer::Network), network),
+            (of(Layer::Server), server),
+            (of(Layer::Storage), storage),
+        ]
+    };
+    let doubt = most - network;
+    if doubt < SMALL * all_ms {
+        return parts(server, storage);
+    }
+    let may_be_storage = storage - storage_least > SMALL * doubt;
+    let place = match may_be_storage {
+        true => Where::NetworkServerOrStorage,
+        false => of(Layer::NetworkOrServer),
+    };
+    let mut all = parts(server_least, storage_least);
+    all.push((place, doubt));
+    all
 }
 
 #[cfg(test)]
@@ -163,7 +210,34 @@ mod tests {
     fn without_a_floor_network_and_server_are_one() {
         let evidence = one(&mount("rw", &CALLS));
         let shares = of(&Mounted::all(&evidence)[0]).unwrap();
-        assert!(share(&shares, Where::NetworkOrServer) > 0.2);
+        assert!(share(&shares, Where::Layer(Layer::NetworkOrServer)) > 0.2);
         assert_eq!(of(&Mounted::all(&one(&mount("rw", &[])))[0]), None);
+    }
+
+    #[test]
+    fn what_the_network_may_have_taken_is_of_nobody_else() {
+        let parts = |calls: &[&str], smoothed: &str| {
+            let ss =
+                format!("ESTAB 0 0 10.0.0.2:7 10.0.0.1:2049\n\t rtt:{smoothed}/1 minrtt:0.1\n");
+            let stats = mount("rw,addr=10.0.0.1", calls);
+            let evidence = files(&[("proc/self/mountstats", &stats), ("ss.txt", &ss)]);
+            of(&Mounted::all(&evidence)[0]).unwrap()
+        };
+        let (storage, undecided) = (Where::Layer(Layer::Storage), Where::NetworkServerOrStorage);
+        let commits = ["COMMIT: 1000 1000 0 0 0 0 10000 10000 0"];
+        let delayed = parts(&commits, "9.9");
+        assert!((share(&delayed, undecided) - 0.98).abs() < 1e-9, "{delayed:?}");
+        assert!((share(&delayed, storage) - 0.01).abs() < 1e-9, "{delayed:?}");
+        let half = parts(&commits, "5.1");
+        assert!((share(&half, storage) - 0.49).abs() < 1e-9, "{half:?}");
+        let slow_disk = parts(&commits, "0.3");
+        assert!(share(&slow_disk, storage) > 0.96, "{slow_disk:?}");
+        assert!(share(&slow_disk, undecided).is_nan(), "{slow_disk:?}");
+        // Calls that do little show what the network takes at most.
+        let light = ["GETATTR: 100 100 0 0 0 0 30 30 0", commits[0]];
+        assert!(share(&parts(&light, "9.9"), storage) > 0.96);
+        let lights = parts(&["GETATTR: 100 100 0 0 0 0 1000 1000 0"], "9.9");
+        let or_server = share(&lights, Where::Layer(Layer::NetworkOrServer));
+        assert!((or_server - 0.98).abs() < 1e-9, "{lights:?}");
     }
 }

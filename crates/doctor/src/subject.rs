@@ -22,8 +22,9 @@ use super::evidence::{Evidence, Sample};
 pub struct Mounted<'a> {
     pub now: &'a Mount,
     pub rates: MountRates,
-    /// Its connections, where ss was run.
+    /// Its connections, where ss was run; and those of them that there were at the first sample.
     pub connections: Vec<&'a Connection>,
+    pub connections_before: Vec<&'a Connection>,
     /// Otherwise its calls were counted, and nothing else.
     pub has_times: bool,
 }
@@ -39,7 +40,9 @@ impl<'a> Mounted<'a> {
         both.map(|(now, rates)| {
             let address = evidence.option_in_mountinfo(&now.point, "addr");
             let connections = connections(now, address, &last.connections);
-            Self { now, rates, connections, has_times: !last.counts_only }
+            let connections_before = earlier(&connections, evidence.first.as_ref());
+            let has_times = !last.counts_only;
+            Self { now, rates, connections, connections_before, has_times }
         })
         .collect()
     }
@@ -69,6 +72,13 @@ impl<'a> Mounted<'a> {
     /// several were at a time.
     pub fn busy(&self) -> Option<f64> {
         self.rates.total.in_system_mean.filter(|_| !self.is_lifetime())
+    }
+
+    /// TCP's smoothed round trip at the first sample and at the last, ms: of several connections
+    /// the least, since acknowledgements that wait for replies only make it longer.
+    pub fn smoothed_ms(&self) -> (Option<f64>, Option<f64>) {
+        let least = |all: &[&Connection]| all.iter().filter_map(|one| one.rtt_ms).reduce(f64::min);
+        (least(&self.connections_before), least(&self.connections))
     }
 
     pub fn is_tcp(&self) -> bool {
@@ -122,6 +132,12 @@ fn connections<'a>(
         one.peer_address() == address.trim_matches(['[', ']']) && one.peer_port() == Some(port)
     };
     all.iter().filter(is_one).collect()
+}
+
+/// The same connections at an earlier sample.
+fn earlier<'a>(now: &[&Connection], first: Option<&'a Sample>) -> Vec<&'a Connection> {
+    let is_same = |one: &&Connection| now.iter().any(|now| now.local == one.local);
+    first.map_or(Vec::new(), |first| first.connections.iter().filter(is_same).collect())
 }
 
 /// Calls of some operations together; sums of their times in ms, as far as those are known.

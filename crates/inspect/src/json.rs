@@ -38,6 +38,7 @@ pub(super) fn text(seen: &Seen) -> String {
             "connections_one_way": analyzer.one_way(),
             "clock_set_back": analyzer.set_back().times,
             "clock_set_back_s": seconds(analyzer.set_back().ns),
+            "first_fragments_alone": analyzer.first_fragments(),
             "cut_packets": analyzer.cut().packets,
             "captured_bytes_max": analyzer.cut().captured_max,
             "other_packets": others,
@@ -50,6 +51,7 @@ pub(super) fn text(seen: &Seen) -> String {
         "passed_on": totals.passed_on,
         "operations": operations(analyzer),
         "v4_operations": v4_operations(analyzer),
+        "v4_cut": totals.v4_cut,
         "sync": {
             "unstable": totals.sync.writes[0],
             "data_sync": totals.sync.writes[1],

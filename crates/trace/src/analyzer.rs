@@ -8,7 +8,7 @@ use super::files::Files;
 use super::filter::Filter;
 use super::flows::Flows;
 use super::pace::Pace;
-use super::pair::{OneSide, as_packets};
+use super::pair::{Hosts, OneSide, as_packets};
 use super::rpc::{Each, Line, Rpc};
 use super::rtt::Stopwatch;
 use super::series::Series;
@@ -163,8 +163,15 @@ impl Analyzer {
             }
         }
         self.rpc.end(last_ns);
-        let sides = self.rpc.flows.pairs_mut().flat_map(|pair| &mut pair.sides);
-        sides.for_each(OneSide::close);
+        let one_way = self.connections.one_way_hosts();
+        for pair in self.rpc.flows.pairs_mut() {
+            pair.sides.iter_mut().for_each(OneSide::close);
+            if let Some(hosts @ Hosts { client, server }) = pair.hosts {
+                pair.one_way = one_way.get(&hosts).copied().unwrap_or(0);
+                let both = [(client, server.address), (server.address, client)];
+                pair.datagrams.pieces = both.map(|(from, to)| self.slicer.pieces(from, to));
+            }
+        }
     }
 
     pub const fn packets(&self) -> u64 {
@@ -221,6 +228,11 @@ impl Analyzer {
     /// though the other end has sent some, too.
     pub fn one_way(&self) -> [usize; 2] {
         self.connections.one_way()
+    }
+
+    /// Datagrams between hosts of which first fragments were captured, and no others.
+    pub fn first_fragments(&self) -> u64 {
+        self.slicer.alone()
     }
 
     /// When the capture's clock was set back.

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use super::copies::Sights;
+use super::pair::Hosts;
 use super::rpc::Line;
 use super::rtt::Stopwatch;
 use super::stream::Stream;
@@ -138,6 +139,16 @@ impl Connections {
             }
         }
         counts
+    }
+
+    /// The same by hosts: who is the client may not be known.
+    pub(super) fn one_way_hosts(&self) -> HashMap<Hosts, u64> {
+        let mut hosts = HashMap::new();
+        let one_way = self.slots.iter().flatten().filter(|one| one.one_way().is_some());
+        for either in one_way.flat_map(|one| Hosts::either(one.key.ends)) {
+            *hosts.entry(either).or_default() += 1;
+        }
+        hosts
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Connection> {

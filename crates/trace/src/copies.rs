@@ -3,8 +3,9 @@
 //!
 //! A copy is not a retransmission. It is the same packet, with the same sequence number, length and
 //! identification of IP; a retransmission has another identification. Where there is none (IP
-//! version 6, or zero), a copy was captured at another place, or has passed a router since, or
-//! comes sooner than any retransmission: within a round trip.
+//! version 6, or zero), a copy was captured at another place, or leaves the host that it came to (so
+//! Linux cooked v1 shows what a bridge or a router passes on, without its interfaces), or has passed a
+//! router since, or comes sooner than any retransmission: within a round trip.
 //!
 //! Where packets tell their place (several files, interfaces of pcapng, Linux cooked v2, live), a
 //! connection that was captured at two places is read at one of them from then on: the first that
@@ -44,7 +45,17 @@ struct Sighting {
     tag: u32,
     id: u16,
     hops: u8,
-    place: u8,
+    /// The place, and whether it leaves its host.
+    way: u8,
+}
+
+impl Sighting {
+    /// Of a way; places are fewer than that.
+    const LEAVES: u8 = 1 << 7;
+
+    const fn place(self) -> u8 {
+        self.way & !Self::LEAVES
+    }
 }
 
 /// Packets that may be in each other's place.
@@ -99,9 +110,10 @@ impl Copies {
         let is_read = sights.reads(place, segment.at_ns);
         self.count += u64::from(!is_read);
         let Some(print) = print(segment, connection.slot, from) else { return !is_read };
-        let Segment { at_ns, id, hops, .. } = *segment;
+        let Segment { at_ns, id, hops, leaves, .. } = *segment;
         let (set, tag) = seat(print);
-        let seen = Sighting { at_ns, tag, id, hops, place };
+        let way = if leaves { place | Sighting::LEAVES } else { place };
+        let seen = Sighting { at_ns, tag, id, hops, way };
         if sights.home.is_some() && segment.len > 0 {
             self.passes(print, seen, (&connection.line, from), is_read, rpc);
         }
@@ -121,7 +133,7 @@ impl Copies {
             // Acknowledgements without data may be alike.
             false => {
                 segment.takes_room()
-                    && (known.place != place
+                    && (known.way != way
                         || known.hops != hops
                         || at_ns.saturating_sub(known.at_ns) < round_trip_ns(&connection.line, rpc))
             }
@@ -129,8 +141,8 @@ impl Copies {
         let before = std::mem::replace(known, if is_copy { *known } else { seen });
         if is_copy {
             self.count += 1;
-            if before.place != place {
-                self.settle(connection, from, (before.place, place), at_ns, rpc);
+            if before.place() != place {
+                self.settle(connection, from, (before.place(), place), at_ns, rpc);
             }
         }
         is_copy
@@ -148,7 +160,8 @@ impl Copies {
     ) {
         let elsewhere = print ^ ELSEWHERE;
         let other = self.sighted(if is_read { elsewhere } else { print });
-        if let Some(other) = other.filter(|other| other.id == seen.id && other.place != seen.place)
+        if let Some(other) =
+            other.filter(|other| other.id == seen.id && other.place() != seen.place())
             && rpc.takes_time(seen.at_ns)
             && let Some(pair) = line.flow().and_then(|flow| rpc.flows.pair_mut(flow))
         {

@@ -54,7 +54,9 @@ pub use late::Hung;
 pub use message::{Guard, RECORD_LEN_MAX, RpcVerdict};
 pub use operation::{Kind, OPERATIONS, Operation, Program};
 pub use pace::{Cause, Done, GAP_FACTOR, GAP_NS_MIN, GAPS_MAX, Gap, Pace, Phase, Waited};
-pub use pair::{Hosts, OneSide, Pair, Relay, Relayed, Repeats, SMALL_SYNC_BYTES, Syncs, Worked};
+pub use pair::{
+    Datagrams, Hosts, OneSide, Pair, Relay, Relayed, Repeats, SMALL_SYNC_BYTES, Syncs, Worked,
+};
 pub use rtt::{JUMP_FACTOR, JUMP_NS_MIN, JUMPS_MAX, Jump, Rtt, RttOf, WINDOW, WINDOW_NS_MIN};
 pub use series::{COLUMNS_MAX, Column, POINTS_MAX, Point, ROWS, Series, row_begins_us};
 pub use service::{Service, Stalls};

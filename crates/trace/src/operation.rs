@@ -36,7 +36,7 @@ const CODES: usize = 96;
 /// Operations there can be: places of a table.
 pub const OPERATIONS: usize = 11 * CODES;
 
-/// A COMPOUND without an operation that we know.
+/// A COMPOUND without an operation that we know: it is empty, encrypted, or cut off before it.
 pub(super) const V4_EMPTY: u8 = 0;
 /// NULL of NFS version 4, behind its operations.
 pub(super) const V4_NULL: u8 = 95;
@@ -81,6 +81,11 @@ impl Operation {
     /// The operation of NFS version 4 with this number.
     pub fn v4(number: usize) -> Self {
         Self::new(Program::Nfs4, u32::try_from(number).unwrap_or(u32::MAX))
+    }
+
+    /// It is a COMPOUND of which is not known what for.
+    pub const fn is_nameless(self) -> bool {
+        matches!(self, Self { program: Program::Nfs4, code: V4_EMPTY })
     }
 
     /// A place in a table of [`OPERATIONS`].

@@ -8,13 +8,14 @@ use std::net::IpAddr;
 
 use super::failures::Failures;
 use super::late::Hung;
+use super::operation::{Kind, Operation};
 use super::pace::Pace;
 use super::postponed::Postponed;
 use super::rtt::Rtt;
 use super::spread::Spread;
 use super::transaction::Transaction;
 use super::work::{WORKS, Work};
-use crate::capture::End;
+use crate::capture::{End, Pieces};
 
 /// A client's address, and a server.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -24,6 +25,11 @@ pub struct Hosts {
 }
 
 impl Hosts {
+    /// Both ways in which two ends may be client and server.
+    pub(super) const fn either([one, other]: [End; 2]) -> [Self; 2] {
+        [Self::new(one, other), Self::new(other, one)]
+    }
+
     pub(super) const fn new(client: End, server: End) -> Self {
         Self { client: client.address, server }
     }
@@ -52,11 +58,16 @@ pub struct Pair {
     pub sides: [OneSide; 2],
     pub syncs: Syncs,
     pub udp: Repeats,
+    pub datagrams: Datagrams,
+    /// Connections of which messages of one end were captured alone.
+    pub one_way: u64,
     pub hung: Hung,
     pub relay: Relay,
     pub(super) between: Between,
     /// Calls whose times are not known, because the capture has lost an end of them.
     pub untimed: u64,
+    /// COMPOUNDs of which is not known what for.
+    pub nameless: u64,
     /// Calls that RPC refused: of another version, or for want of a credential that is good.
     pub refused: u64,
     pub(super) postponed: Postponed,
@@ -215,6 +226,35 @@ pub struct Repeats {
     pub ns: u64,
 }
 
+/// What shows whether a capture has the fragments of datagrams.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Datagrams {
+    /// Of the client, and of the server.
+    pub pieces: [Pieces; 2],
+    /// Replies over UDP to calls that were not seen.
+    pub callless: u64,
+    /// READs over UDP of more than a packet holds that were answered with as much, and those that
+    /// were not answered.
+    pub long_answered: u64,
+    pub long_unanswered: u64,
+}
+
+impl Datagrams {
+    /// Bytes of a datagram, above which it is in fragments on an Ethernet.
+    const PACKET_BYTES: u32 = 1472;
+
+    /// A call over UDP was answered with so many bytes of data, or not any more.
+    fn count(&mut self, transaction: &Transaction) {
+        let is_read = transaction.operation.kind() == Kind::Read;
+        self.long_answered += u64::from(is_read && transaction.bytes > Self::PACKET_BYTES);
+    }
+
+    pub(super) fn unanswered(&mut self, operation: Operation, count: u32) {
+        let is_long = operation.kind() == Kind::Read && count > Self::PACKET_BYTES;
+        self.long_unanswered += u64::from(is_long);
+    }
+}
+
 impl Syncs {
     /// A call has made so much stable, in so long.
     const fn count(&mut self, bytes: u64, ns: u64) {
@@ -310,6 +350,7 @@ impl Pair {
         let worked = &mut self.works[transaction.work() as usize];
         worked.calls += 1;
         worked.bytes += u64::from(transaction.bytes);
+        self.nameless += u64::from(transaction.operation.is_nameless());
         self.refused += u64::from(transaction.is_refused());
         self.failures.answered(transaction.status);
         let Some(latency) = transaction.latency() else {
@@ -334,6 +375,7 @@ impl Pair {
         }
         if !is_tcp {
             self.udp.count(transaction, ns);
+            self.datagrams.count(transaction);
         }
     }
 

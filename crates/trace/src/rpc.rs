@@ -10,7 +10,7 @@ use super::filter::Filter;
 use super::flows::{Ends, Flows};
 use super::ids::FileId;
 use super::ids::FlowId;
-use super::message::{self, CallHead, RpcVerdict};
+use super::message::{self, CallHead, Guard, RpcVerdict};
 use super::operation::{Kind, Operation, Program, V4_EMPTY, V4_NULL};
 use super::pace::{Pace, Reply};
 use super::postponed::is_later;
@@ -367,6 +367,11 @@ impl Rpc {
         if let Some(flow) = self.flows.get_mut(key.flow) {
             flow.unanswered += 1;
         }
+        if open.until_ns.is_some()
+            && let Some(pair) = self.flows.pair_mut(key.flow)
+        {
+            pair.datagrams.unanswered(open.operation, open.count);
+        }
     }
 
     /// What a call requests.
@@ -382,6 +387,7 @@ impl Rpc {
                 return (Operation { program, code: V4_NULL }, Arguments::default());
             }
             let Some(at) = head.args else {
+                self.totals.v4_cut += u64::from(head.guard != Guard::Privacy);
                 return (Operation { program, code: V4_EMPTY }, Arguments::default());
             };
             let counts = &mut self.totals.v4_operations;
@@ -395,6 +401,7 @@ impl Rpc {
                     *count += 1;
                 }
             });
+            self.totals.v4_cut += u64::from(compound.is_cut);
             return (Operation::new(program, compound.main), compound.arguments);
         }
         if program == Program::Nfs4Callback && head.procedure == 1 {
@@ -431,11 +438,11 @@ impl Rpc {
             true => flow.duplicate_replies += 1,
             false => flow.unsolicited_replies += 1,
         }
-        if is_second
-            && !line.is_tcp
+        if !line.is_tcp
             && let Some(pair) = self.flows.pair_mut(id)
         {
-            pair.udp.twice += 1;
+            pair.udp.twice += u64::from(is_second);
+            pair.datagrams.callless += u64::from(!is_second);
         }
     }
 

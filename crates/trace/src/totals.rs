@@ -79,6 +79,8 @@ pub struct Totals {
     operations: Vec<Option<Box<OperationTotal>>>,
     /// Operations inside COMPOUNDs of version 4, by number.
     pub v4_operations: [u64; 128],
+    /// COMPOUNDs that were cut off before the operation that they are for.
+    pub v4_cut: u64,
     pub sync: Sync,
     pub guards: Guards,
     pub first_ns: u64,
@@ -98,6 +100,7 @@ impl Default for Totals {
         Self {
             operations: (0..OPERATIONS).map(|_| None).collect(),
             v4_operations: [0; 128],
+            v4_cut: 0,
             sync: Sync::default(),
             guards: Guards::default(),
             first_ns: 0,

@@ -3,6 +3,7 @@
 use super::{About, Case, Rule, Threshold};
 use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity, fine_if, not_applicable_if};
 use crate::floor::Floor;
+use crate::flow::Flow;
 use crate::model;
 use crate::subject::Mounted;
 
@@ -15,9 +16,13 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[
         Threshold { name: "queue_ms", default: 5.0, of: "round trip beyond the smallest, ms" },
         Threshold { name: "times", default: 4.0, of: "times the smallest round trip" },
-        Threshold { name: "bytes", default: 16_384.0, of: "bytes that come in that time" },
+        Threshold { name: "bytes", default: Flow::QUEUE_BYTES, of: "bytes that come in that time" },
         Threshold { name: "idle", default: 0.1, of: "share of idle processors, else it is them" },
-        Threshold { name: "delivered", default: 0.5, of: "share of what TCP says it delivers" },
+        Threshold {
+            name: "delivered",
+            default: Flow::DELIVERED,
+            of: "share of what TCP says it delivers",
+        },
         Threshold { name: "peer", default: 50.0, of: "percent held up by the peer's window" },
     ],
     source: "Jacobson 1988 and RFC 8289 (a queue that stands: the delay above its minimum); the \
@@ -36,11 +41,11 @@ pub(super) static RULE: Rule = Rule {
 
 fn judge(case: &Case<'_>) -> Judged {
     let mount = case.mount_now()?;
-    let stands = case.floor().and_then(|floor| standing(case, mount, floor));
+    let stands = case.floor().and_then(|floor| standing(mount, floor));
     let (floor, now_ms) = stands.ok_or(NoFinding::NotApplicable)?;
     let flow = Flow::of(mount);
     let queue_ms = now_ms - floor.ms;
-    not_applicable_if(flow.bytes_per_s() * queue_ms / 1e3 < case.limit(&RULE, "bytes"))?;
+    not_applicable_if(!flow.fills(queue_ms, case.limit(&RULE, "bytes")))?;
     let numbers = format!(
         "TCP's round trip is {now_ms:.1} ms and was {:.2} ms at least, at {:.1} MB/s",
         floor.ms,
@@ -50,13 +55,11 @@ fn judge(case: &Case<'_>) -> Judged {
         queue_ms > case.limit(&RULE, "queue_ms") && now_ms > case.limit(&RULE, "times") * floor.ms;
     fine_if(!stands, &numbers)?;
     // Packets that wait for a processor, or for a peer that does not read, wait as long.
-    let idle = case.processors().ok().and_then(|all| all.share(all.idle + all.io_wait));
+    let idle = case.idle_now();
     let is_busy = idle.is_some_and(|idle| idle < case.limit(&RULE, "idle"));
     let peer = mount.connections.iter().filter_map(|one| one.peer_limited).fold(0.0, f64::max);
-    let delivered = delivered(mount);
-    not_applicable_if(
-        is_busy || flow.has_room(case, delivered) || peer > case.limit(&RULE, "peer"),
-    )?;
+    let is_in_bursts = flow.is_in_bursts(case.limit(&RULE, "delivered"));
+    not_applicable_if(is_busy || is_in_bursts || peer > case.limit(&RULE, "peer"))?;
     let host = mount.host();
     let mut found = Found::new(
         &RULE,
@@ -65,41 +68,10 @@ fn judge(case: &Case<'_>) -> Judged {
     )
     .gain(gain(mount, floor));
     let idle = idle.map(|idle| format!("processors idle {:.0} %", idle * 100.0));
+    let delivered = flow.delivered_bits_per_s;
     let delivered = delivered.map(|rate| format!("TCP delivers {:.1} Mbit/s", rate / 1e6));
     found.evidence.extend([idle, delivered].into_iter().flatten());
     Ok(found)
-}
-
-/// What TCP delivers on all connections of the mount, bits/s.
-fn delivered(mount: &Mounted<'_>) -> Option<f64> {
-    let known = mount.connections.iter().filter_map(|one| one.delivery_bits_per_s);
-    known.reduce(|sum, one| sum + one)
-}
-
-/// The mount's bytes between the samples, a second.
-struct Flow {
-    sent: f64,
-    received: f64,
-}
-
-impl Flow {
-    fn of(mount: &Mounted<'_>) -> Self {
-        let total = mount.total();
-        let seconds = mount.rates.span.seconds.unwrap_or(0.0).max(0.001);
-        let per_s = |bytes: u64| bytes as f64 / seconds;
-        Self { sent: per_s(total.sent_bytes), received: per_s(total.received_bytes) }
-    }
-
-    fn bytes_per_s(&self) -> f64 {
-        self.sent.max(self.received)
-    }
-
-    /// Whether bursts are sent far below what the path can: somebody else holds it up.
-    fn has_room(&self, case: &Case<'_>, delivered: Option<f64>) -> bool {
-        let limit = case.limit(&RULE, "delivered");
-        let is_below = |rate: f64| self.sent > self.received && self.sent * 8.0 < limit * rate;
-        delivered.is_some_and(is_below)
-    }
 }
 
 /// Of a path that is twice as fast.
@@ -112,12 +84,9 @@ fn gain(mount: &Mounted<'_>, floor: Floor) -> Gain {
 }
 
 /// The floor, and the round trip at the quieter one of the two samples.
-fn standing(case: &Case<'_>, mount: &Mounted<'_>, floor: Floor) -> Option<(Floor, f64)> {
-    let first = &case.evidence.first.as_ref()?.connections;
-    let is_same = |local: &str| mount.connections.iter().any(|one| one.local == local);
-    let before = first.iter().filter(|one| is_same(&one.local)).filter_map(|one| one.rtt_ms);
-    let before = before.reduce(f64::min)?;
-    Some((floor, floor.now_ms?.min(before)))
+fn standing(mount: &Mounted<'_>, floor: Floor) -> Option<(Floor, f64)> {
+    let (before, now) = mount.smoothed_ms();
+    Some((floor, now?.min(before?)))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The time of calls is the network's round trip.
 
 use super::{About, Case, Found, Judged, Layer, NoFinding, Rule, Severity, Threshold, fine_if};
+use crate::finding::not_applicable_if;
 use crate::floor;
 use crate::model;
 
@@ -52,7 +53,11 @@ fn judge(case: &Case<'_>) -> Judged {
         means.execute_ms,
         share * 100.0
     );
-    fine_if(share <= case.limit(&RULE, "share"), &numbers)?;
+    let is_short = share <= case.limit(&RULE, "share");
+    let is_short_at_most = floor.most_ms <= case.limit(&RULE, "share") * means.execute_ms;
+    // Otherwise network-or-server has it.
+    not_applicable_if(is_short && !is_short_at_most)?;
+    fine_if(is_short, &numbers)?;
     let is_far = floor.ms >= case.limit(&RULE, "floor_ms");
     let outstanding = mount.rates.total.outstanding_mean;
     let mut found = Found::new(

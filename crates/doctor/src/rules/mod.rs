@@ -25,6 +25,7 @@ mod low_memory;
 mod major_timeouts;
 mod mtu_mismatch;
 mod nconnect_ignored;
+mod network_or_server;
 mod no_replies;
 pub(super) mod our_mount;
 pub(super) mod our_server;
@@ -74,7 +75,7 @@ pub use our_server::{OurLog, OurServed};
 pub use run_record::{Part, Recorded};
 
 /// All rules, by their names.
-pub static ALL: [&Rule; 57] = [
+pub static ALL: [&Rule; 58] = [
     &attribute_caching_off::RULE,
     &attribute_storm::RULE,
     &blocked_processes::RULE,
@@ -99,6 +100,7 @@ pub static ALL: [&Rule; 57] = [
     &major_timeouts::RULE,
     &mtu_mismatch::RULE,
     &nconnect_ignored::RULE,
+    &network_or_server::RULE,
     &no_replies::RULE,
     &our_mount::RULE,
     &our_server::RULE,

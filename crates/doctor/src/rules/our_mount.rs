@@ -119,7 +119,7 @@ pub(crate) fn shares(mounted: &OurMounted) -> Option<Shares> {
     (all > 0.0).then(|| Shares {
         of_calls: vec![
             (Where::Layer(Layer::Client), (all - mounted.rtt_ms) / all),
-            (Where::NetworkOrServer, mounted.rtt_ms / all),
+            (Where::Layer(Layer::NetworkOrServer), mounted.rtt_ms / all),
         ],
         call_ms: all,
         application: None,

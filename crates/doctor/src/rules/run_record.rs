@@ -78,7 +78,9 @@ pub(crate) fn found(recorded: &Recorded) -> Option<(Layer, Found)> {
 
 fn remedy(layer: Layer) -> &'static str {
     match layer {
-        Layer::Network => "more calls outstanding (nconnect, larger wsize), or a shorter path",
+        Layer::Network | Layer::NetworkOrServer => {
+            "more calls outstanding (nconnect, larger wsize), or a shorter path"
+        }
         Layer::Server => "the server's processors and threads: nfskit doctor there",
         Layer::Storage => "a log on fast stable storage; fewer syncs, each of more data",
         Layer::Client | Layer::Application => "what this host does besides: top, perf top",

@@ -1,7 +1,9 @@
 //! The server's storage takes the time of writing.
 
 use super::{About, Case, Rule, Threshold};
-use crate::finding::{Found, Gain, Judged, Layer, NoFinding, Severity, fine_if, not_applicable_if};
+use crate::finding::{
+    Certainty, Found, Gain, Judged, Layer, NoFinding, Severity, fine_if, not_applicable_if,
+};
 use crate::floor;
 use crate::model;
 use crate::stable;
@@ -23,7 +25,9 @@ pub(super) static RULE: Rule = Rule {
              2002; the thresholds are ours",
     explanation: "The server answers COMMIT, and calls that change names and attributes, when \
                   their data are on stable storage. Where that takes several times as long as a \
-                  GETATTR over the same path, these calls wait for the server's disk.",
+                  GETATTR over the same path, these calls wait for the server's disk. Where \
+                  no call shows what the path takes, or the mount's own bytes may queue on it, \
+                  TCP's smoothed round trip is subtracted.",
     remedy: "Storage that is stable without a disk (a battery, an SSD with power-loss protection) \
              for the log of the server's file system; for stable WRITEs nfskit serve --write-log \
              FILE on such a device. Not `async`, which loses data silently.",
@@ -39,6 +43,7 @@ fn judge(case: &Case<'_>) -> Judged {
     let (stable, total) = (stable::calls(mount), mount.total());
     let times = stable.means().zip(case.cheapest_ms());
     let (means, cheap) = times.ok_or(NoFinding::NotApplicable)?;
+    let network_most = case.floor().map_or(0.0, |floor| floor.most_ms);
     not_applicable_if((stable.calls as f64) < case.limit(&RULE, "calls_min"))?;
     let (share, ms) = (stable.time_share_of(&total), means.rtt_ms);
     let numbers = format!(
@@ -47,13 +52,33 @@ fn judge(case: &Case<'_>) -> Judged {
         share * 100.0
     );
     fine_if(ms <= case.limit(&RULE, "ms") || ms <= case.limit(&RULE, "times") * cheap, &numbers)?;
+    // Otherwise network-or-server has it: less than half is certainly not the network's.
+    not_applicable_if(ms <= 2.0 * network_most)?;
+    let longer = longer(mount, cheap);
+    let is_near = ms <= case.limit(&RULE, "times") * network_most;
+    let is_in_doubt = is_near || longer.is_some();
     let is_much = share > case.limit(&RULE, "share");
     Found::new(&RULE, numbers, remedy(mount, &stable))
         .severity(if is_much { Severity::High } else { Severity::Low })
+        .certainty(if is_in_doubt { Certainty::Possible } else { Certainty::Likely })
         .evidence(format!("{} calls that must be stable of {}", stable.calls, total.calls))
+        .against_if(is_near, &format!("{network_most:.1} ms may be the network's"))
+        .against_if(longer.is_some(), &longer.unwrap_or_default())
         .against("WRITEs that wait for the disk under memory pressure look the same")
-        .gain(gain(mount, &stable, share, (ms, cheap)))
+        .gain(gain(mount, &stable, share, (ms, cheap.max(network_most))))
         .into()
+}
+
+/// TCP's round trip has become longer between the samples, than calls take that do least: they may
+/// have been made before.
+fn longer(mount: &Mounted<'_>, cheap_ms: f64) -> Option<String> {
+    let (before, now) = mount.smoothed_ms();
+    let (before, now) = before.zip(now)?;
+    let says = format!(
+        "TCP's round trip was {before:.2} ms and is {now:.2} ms: a path that has become longer \
+         since the light calls looks the same"
+    );
+    (now > 2.0 * before.max(cheap_ms)).then_some(says)
 }
 
 /// Of a write log: `times` are of a stable call and of the cheapest one, ms.
@@ -113,6 +138,35 @@ mod tests {
         is_quiet(&RULE, &one(&stats));
         let found = found(&RULE, &files(&[("proc/self/mountstats", &stats), ("ss.txt", ss)]));
         assert!(found.what.contains("the least 0.20 ms"), "{found:?}");
+        let delayed = |smoothed: &str| {
+            let ss = ss.replace("rtt:0.3", &format!("rtt:{smoothed}"));
+            files(&[("proc/self/mountstats", &stats), ("ss.txt", &ss)])
+        };
+        assert_eq!(found.certainty, Certainty::Likely);
+        let half = crate::testing::found(&RULE, &delayed("4.0"));
+        assert_eq!(half.certainty, Certainty::Possible, "{half:?}");
+        is_quiet(&RULE, &delayed("9.9"));
+    }
+
+    #[test]
+    fn light_calls_that_may_be_of_another_time_leave_a_doubt() {
+        let ss =
+            |ms: &str| format!("ESTAB 0 0 10.0.0.2:7 10.0.0.1:2049\n\t rtt:{ms}/1 minrtt:0.1\n");
+        let of = |before: &str| {
+            let stats = |calls: [&str; 2]| mount("rw,addr=10.0.0.1", &calls);
+            let first = stats(["GETATTR: 0 0 0 0 0 0 0 0 0", "COMMIT: 0 0 0 0 0 0 0 0 0"]);
+            let commits = "COMMIT: 900 900 0 90000 0 0 9000 9010 0";
+            let last = stats(["GETATTR: 100 100 0 0 0 0 30 30 0", commits]);
+            let last = last.replace("age:\t1234", "age:\t1244");
+            let (before, now) = (ss(before), ss("9.9"));
+            let files = [("1/ss.txt", &*before), ("2/ss.txt", &*now)];
+            found(&RULE, &crate::testing::host_twice("proc/self/mountstats", &first, &last, &files))
+        };
+        let steady = of("9.8");
+        assert_eq!((steady.certainty, steady.against.len()), (Certainty::Likely, 1), "{steady:?}");
+        let changed = of("0.1");
+        assert_eq!(changed.certainty, Certainty::Possible, "{changed:?}");
+        assert!(changed.against[0].contains("was 0.10 ms and is 9.90 ms"), "{changed:?}");
     }
 
     #[test]

@@ -111,6 +111,9 @@ fn nothing(seen: &Seen) -> String {
     if let Some(why) = super::verdict::one_way(analyzer.one_way()) {
         return format!("no calls found: {why}\n");
     }
+    if let Some(why) = super::verdict::fragmented(analyzer) {
+        return format!("no calls found: {why}\n");
+    }
     format!("no NFS found: {all}\n{}", cut_off(analyzer.cut()))
 }
 
@@ -354,7 +357,7 @@ fn losses(analyzer: &Analyzer) -> String {
         sum(|flow| flow.streams.filled),
         sum(|flow| flow.streams.missing_bytes),
     );
-    let cut = cut(sum(|flow| flow.streams.cut)) + &unread(analyzer);
+    let cut = cut(sum(|flow| flow.streams.cut)) + &unread(analyzer) + &nameless(analyzer.totals());
     losses + &encrypted(sum(|flow| flow.tls)) + &cut
 }
 
@@ -375,6 +378,18 @@ fn unread(analyzer: &Analyzer) -> String {
         "unread      {connections} carried data of which no call could be read{headless}: of {} \
          only {captured_max} bytes at most were captured (tcpdump -s 256 keeps heads and times)\n",
         counted(packets, "packet")
+    )
+}
+
+/// COMPOUNDs that have no better name, for want of bytes.
+fn nameless(totals: &Totals) -> String {
+    if totals.v4_cut == 0 {
+        return String::new();
+    }
+    format!(
+        "cut         the operations of {} were cut off: which one it is for is not known \
+         (tcpdump -s 512 captures it)\n",
+        counted(totals.v4_cut, "COMPOUND")
     )
 }
 

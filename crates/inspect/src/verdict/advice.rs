@@ -1,9 +1,32 @@
 //! What to try, by what is found.
 
 use trace::Work;
-use trace::verdict::{Evidence, Suspect};
+use trace::verdict::{Doubt, Evidence, Suspect};
 
-pub(super) fn advice(evidence: &Evidence, suspect: Suspect) -> &'static str {
+/// Who is blamed in doubt is not what to change: first what tells.
+pub(super) fn advice(evidence: &Evidence, suspect: Suspect, doubts: &[Doubt]) -> &'static str {
+    let is_open = |doubt: &Doubt| matches!(doubt, Doubt::NoAcks | Doubt::OneWay);
+    let may_be_way = |end: usize| {
+        let is_it = |doubt: &Doubt| [Doubt::LateAcks(end), Doubt::Steady(end)].contains(doubt);
+        doubts.iter().any(|doubt| is_it(doubt) || is_open(doubt))
+    };
+    match suspect {
+        Suspect::IdleClient if may_be_way(0) => IDLE_OR_WAY,
+        Suspect::SlowCommit
+        | Suspect::SlowStableWrite
+        | Suspect::SmallSyncs
+        | Suspect::OneOutstanding
+        | Suspect::SlowServer
+            if may_be_way(1) || doubts.contains(&Doubt::EarlyAcks) =>
+        {
+            SERVER_OR_WAY
+        }
+        _ => sure(evidence, suspect),
+    }
+}
+
+/// Where nothing speaks for the network.
+fn sure(evidence: &Evidence, suspect: Suspect) -> &'static str {
     let moves_data = matches!(evidence.main(), Work::Read | Work::Write);
     match suspect {
         Suspect::NoReply => NO_REPLY,
@@ -58,6 +81,10 @@ const RETRANSMISSION: &str = "TCP; or a longer timeo where the server answers tw
     loses datagrams (fragments, full socket buffers)";
 const ZERO_WINDOW: &str = "the end that does not read: a server short of threads or waiting for \
     its disk, a client short of processor time or memory";
+const IDLE_OR_WAY: &str = "a capture at the client: if it is idle there, too, the program itself; \
+    if not, the network on the way to it";
+const SERVER_OR_WAY: &str = "a capture at the server: if calls take as long there, its disks, \
+    processors and threads; if not, the network on the way to it";
 const IDLE_CLIENT: &str = "the program itself: NFS is not what it waits for";
 const POSTPONED: &str = "what the server waits for: files on tape or another tier, delegations \
     that it recalls, the grace period after it was started";
@@ -79,8 +106,22 @@ mod tests {
         let of = |work: Work| {
             let mut evidence = Evidence::default();
             evidence.waited.works[work as usize] = 1;
-            advice(&evidence, Suspect::SlowServer)
+            advice(&evidence, Suspect::SlowServer, &[])
         };
         assert_eq!([Work::Change, Work::Other].map(of), [SLOW_CHANGES, SLOW_SERVER]);
+    }
+
+    #[test]
+    fn who_is_blamed_in_doubt_is_not_what_to_change() {
+        let of = |suspect, doubts: &[Doubt]| advice(&Evidence::default(), suspect, doubts);
+        assert_eq!(of(Suspect::IdleClient, &[]), IDLE_CLIENT);
+        assert_eq!(of(Suspect::IdleClient, &[Doubt::LateAcks(1)]), IDLE_CLIENT);
+        for doubt in [Doubt::LateAcks(0), Doubt::NoAcks, Doubt::Steady(0), Doubt::OneWay] {
+            assert_eq!(of(Suspect::IdleClient, &[doubt]), IDLE_OR_WAY, "{doubt:?}");
+        }
+        assert_eq!(of(Suspect::SlowCommit, &[Doubt::LateAcks(0)]), SLOW_COMMIT);
+        for doubt in [Doubt::LateAcks(1), Doubt::EarlyAcks, Doubt::Steady(1)] {
+            assert_eq!(of(Suspect::SlowCommit, &[doubt]), SERVER_OR_WAY, "{doubt:?}");
+        }
     }
 }

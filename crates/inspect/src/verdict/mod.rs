@@ -10,7 +10,7 @@ use trace::verdict::{Certainty, Chosen, Diagnosis, Evidence, Finding, Suspect, h
 
 use self::advice::advice;
 pub(super) use self::sentences::one_way;
-use self::sentences::{doubt, grounds, sentence, undecided};
+use self::sentences::{doubt, grounds, sentence, undecided, unseen};
 
 /// A verdict with what it rests on.
 struct Judged {
@@ -93,7 +93,7 @@ impl Judged {
             sentence: sentence(evidence, &found),
             evidence: grounds(evidence, &found),
             against: self.against(),
-            advice: advice(evidence, found.suspect),
+            advice: advice(evidence, found.suspect, &diagnosis.doubts),
         };
         diagnosis.verdict.map(answer).ok_or_else(|| undecided(evidence, diagnosis))
     }
@@ -117,18 +117,23 @@ pub(super) fn answer(analyzer: &Analyzer) -> Verdict {
 
 /// Why a capture without a call that was answered says nothing.
 fn unanswered(analyzer: &Analyzer) -> String {
-    match one_way(analyzer.one_way()) {
+    match one_way(analyzer.one_way()).or_else(|| fragmented(analyzer)) {
         Some(why) => format!("cannot be decided: {why}"),
         None => "it has no NFS call that was answered".to_owned(),
     }
 }
 
+/// That calls and replies may be in fragments that were not captured.
+pub(super) fn fragmented(analyzer: &Analyzer) -> Option<String> {
+    Some(analyzer.first_fragments()).filter(|datagrams| *datagrams > 0).map(unseen)
+}
+
 /// As lines: the verdict, the evidence, what speaks against it, what to try.
 pub(super) fn lines(seen: &crate::seen::Seen) -> String {
     let Some(judged) = Judged::of(&seen.analyzer) else {
-        let is_one_way = seen.analyzer.one_way() != [0; 2];
+        let is_known = seen.analyzer.one_way() != [0; 2] || fragmented(&seen.analyzer).is_some();
         let why = [unanswered(&seen.analyzer)];
-        return if is_one_way { named("verdict", &why) + "\n" } else { String::new() };
+        return if is_known { named("verdict", &why) + "\n" } else { String::new() };
     };
     let also = named("besides", &judged.besides());
     match judged.verdict() {

@@ -12,6 +12,9 @@ use wire::nfs3::NfsStat3;
 use crate::amounts::bytes;
 
 pub(super) fn undecided(evidence: &Evidence, diagnosis: &Diagnosis) -> String {
+    if diagnosis.doubts.contains(&Doubt::Fragments) {
+        return format!("cannot be decided: {}", unseen(evidence.unseen_datagrams()));
+    }
     if diagnosis.doubts.contains(&Doubt::NoTime) {
         return "cannot be decided: all packets with calls and replies have the same time"
             .to_owned();
@@ -38,6 +41,16 @@ pub(super) fn undecided(evidence: &Evidence, diagnosis: &Diagnosis) -> String {
         "nothing stands out: no cause takes {:.0} % of the time and more{}",
         SHARE_MIN * 100.0,
         of(evidence)
+    )
+}
+
+/// That the capture has no fragments but first ones.
+pub(crate) fn unseen(datagrams: u64) -> String {
+    format!(
+        "of {} over UDP no fragment but the first was captured, if that: a filter by ports such as \
+         port 2049 lets no others through, nor do some firewalls. To capture them: tcpdump 'port \
+         2049 or (ip[6:2] & 0x1fff != 0) or ip6 proto 44'",
+        counted(datagrams, "datagram")
     )
 }
 
@@ -482,6 +495,18 @@ pub(super) fn doubt(evidence: &Evidence, doubt: Doubt) -> String {
             "{} of {} calls were refused by RPC (credentials, or a version that the server has \
              not)",
             evidence.refused,
+            evidence.replies()
+        ),
+        Doubt::OneWay => format!(
+            "of {} between these hosts one direction was captured, as where the other takes another \
+             way: what is outstanding there is not known. A capture at an end has both",
+            counted(evidence.one_way, "connection")
+        ),
+        Doubt::Fragments => unseen(evidence.unseen_datagrams()),
+        Doubt::Nameless => format!(
+            "of {} of {} calls the operations were not seen, cut off or encrypted: what they wait \
+             for is not known",
+            evidence.nameless,
             evidence.replies()
         ),
         Doubt::Failed => failed(evidence),

@@ -3,6 +3,9 @@
 //! At most [`DATAGRAMS_MAX`] datagrams and [`DATAGRAMS_BYTES_MAX`] bytes are held: what comes on
 //! top takes the place of the oldest. A datagram whose identification comes again after
 //! [`LIFETIME_NS`] is another one.
+//!
+//! Who captures with a filter by ports gets first fragments only, for no other has a port. How many
+//! came alone, and how many others came, is counted for each sender and receiver ([`Pieces`]).
 
 use std::collections::HashMap;
 
@@ -18,6 +21,18 @@ const LIFETIME_NS: u64 = 30_000_000_000;
 const RANGES_MAX: usize = 64;
 /// Longest datagram.
 const DATAGRAM_LEN_MAX: u32 = 65_535;
+
+/// Senders and receivers of which pieces are counted.
+const PAIRS_MAX: usize = 4096;
+
+/// The fragments of one sender and receiver.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Pieces {
+    /// First fragments of which no other came.
+    pub alone: u64,
+    /// Fragments that are no first ones.
+    pub others: u64,
+}
 
 /// Which datagram.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -45,6 +60,8 @@ pub(super) struct Fragments {
     bytes: usize,
     /// The last one that became complete.
     complete: Vec<u8>,
+    /// By sender and receiver; of those that are given up.
+    pieces: HashMap<[u128; 2], Pieces, RandomState>,
 }
 
 #[derive(Debug)]
@@ -69,7 +86,12 @@ impl Fragments {
             .get(&key)
             .is_some_and(|open| fragment.at_ns.saturating_sub(open.first_ns) > LIFETIME_NS)
         {
-            self.remove(&key);
+            self.give_up(&key);
+        }
+        if fragment.offset > 0
+            && let Some(pieces) = self.pieces(&key)
+        {
+            pieces.others += 1;
         }
         if !self.open.contains_key(&key)
             && (self.open.len() >= DATAGRAMS_MAX || self.bytes >= DATAGRAMS_BYTES_MAX)
@@ -96,6 +118,38 @@ impl Fragments {
         Some((&self.complete[..captured], len))
     }
 
+    /// Those of one sender and receiver.
+    pub(super) fn of(&self, from: u128, to: u128) -> Pieces {
+        let mut pieces = self.pieces.get(&[from, to]).copied().unwrap_or_default();
+        let open = self.open.iter().filter(|(key, _)| (key.from, key.to) == (from, to));
+        pieces.alone += open.filter(|(_, open)| open.is_first_alone()).count() as u64;
+        pieces
+    }
+
+    /// First fragments of which no other came, between hosts of which none others came.
+    pub(super) fn alone(&self) -> u64 {
+        let mut pairs: Vec<[u128; 2]> = self.open.keys().map(|key| [key.from, key.to]).collect();
+        pairs.extend(self.pieces.keys());
+        pairs.sort_unstable();
+        pairs.dedup();
+        let pieces = pairs.into_iter().map(|[from, to]| self.of(from, to));
+        pieces.filter(|pieces| pieces.others == 0).map(|pieces| pieces.alone).sum()
+    }
+
+    fn pieces(&mut self, key: &Key) -> Option<&mut Pieces> {
+        let pair = [key.from, key.to];
+        let is_room = self.pieces.len() < PAIRS_MAX || self.pieces.contains_key(&pair);
+        is_room.then(|| self.pieces.entry(pair).or_default())
+    }
+
+    /// The rest of a datagram does not come any more.
+    fn give_up(&mut self, key: &Key) {
+        let is_alone = self.remove(key).is_some_and(|open| open.is_first_alone());
+        if is_alone && let Some(pieces) = self.pieces(key) {
+            pieces.alone += 1;
+        }
+    }
+
     fn remove(&mut self, key: &Key) -> Option<Datagram> {
         let datagram = self.open.remove(key)?;
         self.bytes -= datagram.bytes.len();
@@ -108,7 +162,7 @@ impl Fragments {
             self.open.iter().map(|(key, open)| (open.first_ns, *key)).collect();
         ages.sort_unstable_by_key(|(first_ns, _)| *first_ns);
         for (_, key) in ages.iter().take(ages.len().div_ceil(4)) {
-            self.remove(key);
+            self.give_up(key);
         }
     }
 }
@@ -139,6 +193,10 @@ impl Datagram {
             }
             self.ranges = joined;
         }
+    }
+
+    fn is_first_alone(&self) -> bool {
+        self.len.is_none() && matches!(self.ranges[..], [(0, _)])
     }
 
     fn is_complete(&self) -> bool {

@@ -18,6 +18,7 @@ const DAMAGED: Sliced<'static> = Sliced::Other(super::link::DAMAGED);
 pub(super) struct At {
     pub(super) ns: u64,
     pub(super) place: Place,
+    pub(super) leaves: bool,
 }
 
 /// The addresses and what they carry.
@@ -174,6 +175,6 @@ fn transport(carried: Carried<'_>) -> Sliced<'_> {
     let payload = &payload[header_len..];
     let payload = &payload[..payload.len().min(len)];
     let Ok(len) = u32::try_from(len) else { return DAMAGED };
-    let (at_ns, place) = (at.ns, at.place);
-    Sliced::Segment(Segment { at_ns, place, id, hops, from, to, protocol, payload, len })
+    let At { ns: at_ns, place, leaves } = at;
+    Sliced::Segment(Segment { at_ns, place, leaves, id, hops, from, to, protocol, payload, len })
 }

@@ -1,6 +1,6 @@
 //! Link layers: what stands before the IP header.
 
-use super::fragments::Fragments;
+use super::fragments::{Fragments, Pieces};
 use super::ip::{self, At};
 use super::{Packet, Segment};
 
@@ -52,6 +52,8 @@ pub struct Slicer {
     fragments: Fragments,
 }
 
+/// The type of a packet in the heads of Linux cooked captures (`PACKET_OUTGOING`).
+const OUTGOING: u8 = 4;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 /// 802.1Q, 802.1ad, and what came before it.
@@ -60,16 +62,30 @@ const VLANS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 const VLANS_MAX: usize = 4;
 
 impl Slicer {
+    /// The fragments that one host sent to another.
+    pub(crate) fn pieces(&self, from: u128, to: u128) -> Pieces {
+        self.fragments.of(from, to)
+    }
+
+    /// First fragments of datagrams between hosts of which no other fragments came.
+    pub(crate) fn alone(&self) -> u64 {
+        self.fragments.alone()
+    }
+
     /// The segment in a packet. It borrows from the packet, or, when this was the last fragment
     /// of a datagram, from the slicer.
     pub fn slice<'a>(&'a mut self, packet: &Packet<'a>) -> Sliced<'a> {
         let data = packet.data;
-        let mut place = packet.place;
+        let (mut place, mut leaves) = (packet.place, false);
         // The frame check sequence and padding are behind what the IP header counts.
         let network = match packet.link {
             Link::Ethernet => data.get(12..).and_then(|rest| tagged(rest)),
-            Link::CookedV1 => data.get(14..).and_then(|rest| tagged(rest)),
+            Link::CookedV1 => {
+                leaves = data.get(1) == Some(&OUTGOING);
+                data.get(14..).and_then(|rest| tagged(rest))
+            }
             Link::CookedV2 => {
+                leaves = data.get(10) == Some(&OUTGOING);
                 let kind = data.first_chunk().map(|kind| u16::from_be_bytes(*kind));
                 let index = data.get(4..8).and_then(|index| index.try_into().ok());
                 place.interface = index.map_or(0, u32::from_be_bytes);
@@ -83,7 +99,7 @@ impl Slicer {
             Link::Network(kind) => Some((kind, data)),
             Link::Unread(_) => None,
         };
-        let at = At { ns: packet.at_ns, place };
+        let at = At { ns: packet.at_ns, place, leaves };
         match network {
             Some((IPV4, rest)) => ip::v4(at, rest, &mut self.fragments),
             Some((IPV6, rest)) => ip::v6(at, rest, &mut self.fragments),

@@ -22,7 +22,7 @@ use thiserror::Error;
 
 pub(crate) use link::DAMAGED;
 
-pub use fragments::{DATAGRAMS_BYTES_MAX, DATAGRAMS_MAX};
+pub use fragments::{DATAGRAMS_BYTES_MAX, DATAGRAMS_MAX, Pieces};
 pub use link::{Link, Sliced, Slicer};
 pub use merge::Merged;
 pub use segment::{End, Place, Protocol, Segment, TcpPart};

@@ -61,6 +61,9 @@ pub struct Segment<'a> {
     /// Nanoseconds since 1970.
     pub at_ns: u64,
     pub place: Place,
+    /// It leaves the host that captured it, as Linux cooked captures tell: what a host passes on
+    /// comes in first.
+    pub leaves: bool,
     /// The identification of version 4 of IP, by which each packet of a sender has another; 0 where
     /// there is none.
     pub id: u16,

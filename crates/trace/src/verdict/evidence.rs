@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
+use crate::capture::Pieces;
 use crate::late::Hung;
 use crate::pace::{Cause, Gap, Pace, Waited};
-use crate::pair::{BIN_NS, Hosts, OneSide, Pair, Relayed, Repeats, Syncs};
+use crate::pair::{BIN_NS, Datagrams, Hosts, OneSide, Pair, Relayed, Repeats, Syncs};
 use crate::rtt::RttOf;
 use crate::service::{Service, Stalls};
 use crate::work::{WORKS, Work};
@@ -12,6 +13,9 @@ use crate::work::{WORKS, Work};
 /// How long kernels wait for something to send with an acknowledgement: it shows nothing of the
 /// network then (Linux: 40 ms).
 const DELAYED_ACK_NS: Range<u64> = 30_000_000..50_000_000;
+
+/// Replies without calls, for each reply with one, from which on calls are missing (ours).
+const CALLLESS_MIN: f64 = 0.1;
 
 /// Times that are multiples of more tell nothing of a LAN: 100 us.
 const COARSE_NS: u64 = 100_000;
@@ -128,6 +132,9 @@ pub struct Evidence {
     pub sides: [SideNumbers; 2],
     pub syncs: Syncs,
     pub udp: Repeats,
+    pub datagrams: Datagrams,
+    /// Connections of which one direction was captured.
+    pub one_way: u64,
     pub hung: Hung,
     /// Of the server, with all of its clients.
     pub stalls: Stalls,
@@ -139,6 +146,8 @@ pub struct Evidence {
     pub postponed: u64,
     pub called_again: u64,
     pub called_again_median_ns: u64,
+    /// COMPOUNDs of which is not known what for.
+    pub nameless: u64,
     /// Calls that RPC refused.
     pub refused: u64,
     /// Calls that were answered with an error; and the most frequent, with how often it was.
@@ -212,6 +221,8 @@ impl Evidence {
             sides: pair.sides.each_ref().map(SideNumbers::of),
             syncs: pair.syncs,
             udp: pair.udp,
+            datagrams: pair.datagrams,
+            one_way: pair.one_way,
             hung: pair.hung,
             stalls: service.stalls,
             server_ns: service.pace.waited.all(),
@@ -220,6 +231,7 @@ impl Evidence {
             postponed: pair.postponed.replies,
             called_again: pair.postponed.waits.count(),
             called_again_median_ns: pair.postponed.waits.quantile(0.5).as_nanos(),
+            nameless: pair.nameless,
             refused: pair.refused,
             failed: pair.failures.calls,
             failure: pair.failures.most(),
@@ -228,6 +240,23 @@ impl Evidence {
             pauses: Gaps::of(&pair.pace, Cause::SilentClient),
             set_back: 0,
         }
+    }
+
+    /// Datagrams of which the capture has the first fragment only, or of version 6 of IP none: a
+    /// filter by ports lets no others through. A network that loses fragments loses some.
+    pub fn unseen_datagrams(&self) -> u64 {
+        /// One may be the last of the capture.
+        const UNSEEN_MIN: u64 = 2;
+        let Datagrams { pieces, callless, long_answered, long_unanswered } = self.datagrams;
+        let alone = pieces.iter().filter(|pieces| pieces.others == 0).map(|pieces| pieces.alone);
+        let alone: u64 = alone.sum();
+        let is_v6 = self.hosts.is_some_and(|hosts| hosts.server.ip().is_ipv6());
+        let is_whole = !is_v6 || pieces.iter().any(|pieces| *pieces != Pieces::default());
+        let unanswered = if long_answered == 0 { long_unanswered } else { 0 };
+        // Where a capture begins there are some replies whose calls it has not.
+        let callless = if share(callless, self.replies()) > CALLLESS_MIN { callless } else { 0 };
+        let none = if is_whole { 0 } else { callless + unanswered };
+        Some(alone + none).filter(|unseen| *unseen >= UNSEEN_MIN).unwrap_or(0)
     }
 
     pub const fn work(&self, work: Work) -> WorkNumbers {

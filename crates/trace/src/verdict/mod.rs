@@ -67,6 +67,10 @@ pub struct Finding {
 pub enum Doubt {
     /// The capture has lost packets, or their ends.
     CaptureLost,
+    /// Of some connections one direction was captured: what is outstanding there is not known.
+    OneWay,
+    /// Fragments of datagrams were not captured.
+    Fragments,
     /// Packets were cut off, and messages in them not seen.
     CaptureCut,
     /// There is little to go by.
@@ -88,6 +92,8 @@ pub enum Doubt {
     NoAcks,
     /// This end sends at one rate, as over a full link before the capture.
     Steady(usize),
+    /// Of some calls is not known what they are for.
+    Nameless,
     /// RPC refused calls.
     Refused,
     /// Calls were answered with errors.
@@ -103,7 +109,7 @@ pub enum Doubt {
 impl Doubt {
     /// By how many steps it makes a verdict less sure.
     pub(super) const fn steps(self) -> u32 {
-        if matches!(self, Self::NoRoundTrip) { 2 } else { 1 }
+        if matches!(self, Self::NoRoundTrip | Self::OneWay) { 2 } else { 1 }
     }
 }
 

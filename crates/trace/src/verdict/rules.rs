@@ -49,6 +49,8 @@ const CUT_MAX: f64 = 0.1;
 
 /// Share of the calls that RPC refuses, or that fail, from which on what takes the time is no work.
 const REFUSED_MIN: f64 = 0.1;
+/// Share of the calls of which is not known what they are for (ours).
+const NAMELESS_MIN: f64 = 0.1;
 /// Share of the time in which messages were lost, from which on a verdict is less sure.
 const UNKNOWN_MIN: f64 = 0.1;
 
@@ -59,6 +61,9 @@ const NOMINAL_MBPS: [f64; 11] =
 /// The verdict on a conversation.
 pub fn judge(evidence: &Evidence) -> Diagnosis {
     let none = Diagnosis { verdict: None, doubts: Vec::new(), also: Vec::new() };
+    if evidence.unseen_datagrams() > 0 {
+        return Diagnosis { doubts: vec![Doubt::Fragments], ..none };
+    }
     // A client that hangs soon after it began had few.
     if evidence.replies() < CALLS_MIN && !is_in_vain(&evidence.waited) {
         return Diagnosis { doubts: vec![Doubt::FewEvents], ..none };
@@ -85,6 +90,9 @@ pub fn judge(evidence: &Evidence) -> Diagnosis {
 
 /// That calls of a client hang, where that is much of its time.
 pub fn hangs(evidence: &Evidence) -> Option<Finding> {
+    if evidence.unseen_datagrams() > 0 {
+        return None;
+    }
     let all = evidence.waited.all();
     let found = no_reply(evidence, all).into_iter().chain(hanging(evidence, all));
     found.filter(|found| found.share >= SHARE_MIN).max_by(|a, b| a.share.total_cmp(&b.share))
@@ -121,7 +129,9 @@ fn lost(evidence: &Evidence) -> Vec<Doubt> {
         || share(evidence.untimed, evidence.replies()) > 0.01
         || unknown_share(evidence) > UNKNOWN_MIN;
     let is_cut = cut_share(evidence) > 0.01;
-    let all = [(is_lossy, Doubt::CaptureLost), (is_cut, Doubt::CaptureCut)];
+    let is_one_way = evidence.one_way > 0;
+    let all =
+        [(is_one_way, Doubt::OneWay), (is_lossy, Doubt::CaptureLost), (is_cut, Doubt::CaptureCut)];
     all.into_iter().filter_map(|(is_so, doubt)| is_so.then_some(doubt)).collect()
 }
 
@@ -158,6 +168,9 @@ fn against(evidence: &Evidence, first: &Finding, second: Option<&Finding>) -> Ve
         doubts.push(Doubt::EarlyAcks);
     }
     doubts.extend(ways::doubt(evidence, first.suspect));
+    if share(evidence.nameless, evidence.replies()) > NAMELESS_MIN && is_by_work(first.suspect) {
+        doubts.push(Doubt::Nameless);
+    }
     if share(evidence.refused, evidence.replies()) > REFUSED_MIN {
         doubts.push(Doubt::Refused);
     }
@@ -185,6 +198,11 @@ const fn is_by_round_trip(suspect: Suspect) -> bool {
             | Suspect::SlowStableWrite
             | Suspect::SmallSyncs
     )
+}
+
+/// Whether what calls are for distinguishes a cause from others.
+const fn is_by_work(suspect: Suspect) -> bool {
+    is_by_round_trip(suspect) || matches!(suspect, Suspect::AttributeStorm | Suspect::Stalls)
 }
 
 fn round_trip_unknown(evidence: &Evidence) -> Option<Doubt> {
@@ -645,6 +663,15 @@ mod tests {
             judge(&Evidence { refused, server_ack_ns: acks, ..stable_writes() }).doubts
         };
         assert_eq!((judged(10), judged(11)), (vec![], vec![Doubt::Refused]));
+    }
+
+    #[test]
+    fn calls_without_a_name_speak_against_what_calls_are_for() {
+        let judged = |nameless| {
+            let acks = Some((200_000, 250_000));
+            judge(&Evidence { nameless, server_ack_ns: acks, ..stable_writes() }).doubts
+        };
+        assert_eq!((judged(10), judged(11)), (vec![], vec![Doubt::Nameless]));
     }
 
     #[test]

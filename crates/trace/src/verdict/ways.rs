@@ -25,7 +25,7 @@ pub(super) fn doubt(evidence: &Evidence, suspect: Suspect) -> Option<Doubt> {
     let end = usize::from(suspect != Suspect::IdleClient);
     let acks = [evidence.client_ack_ns, evidence.server_ack_ns][end];
     match acks {
-        None if end == 0 && is_udp(evidence) && took_ns < PATIENCE_NS => Some(Doubt::NoAcks),
+        None if end == 0 && took_ns < PATIENCE_NS => Some(Doubt::NoAcks),
         // What an idle client acknowledges late shows no way either.
         Some(acks) if is_queue(acks, took_ns) && (end == 0 || !is_delayed(acks)) => {
             Some(Doubt::LateAcks(end))
@@ -33,11 +33,6 @@ pub(super) fn doubt(evidence: &Evidence, suspect: Suspect) -> Option<Doubt> {
         _ if may_be_full(evidence, end, took_ns) => Some(Doubt::Steady(end)),
         _ => None,
     }
-}
-
-/// Most calls are datagrams, which no kernel acknowledges.
-fn is_udp(evidence: &Evidence) -> bool {
-    evidence.udp.calls * 2 > evidence.replies()
 }
 
 /// What the end is blamed for, each time.
@@ -76,8 +71,6 @@ fn may_be_full(evidence: &Evidence, end: usize, took_ns: u64) -> bool {
 mod tests {
     use super::super::{Certainty, SideNumbers, WorkNumbers, judge};
     use super::*;
-    use crate::pair::Repeats;
-
     const US: u64 = 1_000;
     const MS: u64 = 1_000_000;
 
@@ -103,11 +96,10 @@ mod tests {
 
     #[test]
     fn a_client_that_acknowledges_late_or_never_may_not_be_idle() {
+        // Over UDP nothing is acknowledged; over TCP that may have gone another way.
         let idle = |client_ack_ns: Option<(u64, u64)>, think_ns| {
-            let calls_over_udp = if client_ack_ns.is_none() { 1_000 } else { 0 };
-            let udp = Repeats { calls: calls_over_udp, ..Repeats::default() };
             let of = calls(Work::Read, 100 * US, think_ns);
-            judged(&Evidence { client_ack_ns, udp, ..of })
+            judged(&Evidence { client_ack_ns, ..of })
         };
         let is = |certainty, doubts: &[Doubt]| (Suspect::IdleClient, certainty, doubts.to_vec());
         let late = is(Certainty::Likely, &[Doubt::LateAcks(0)]);
@@ -117,6 +109,16 @@ mod tests {
         assert_eq!(idle(Some((7 * US, 40 * MS)), 200 * MS), is(Certainty::Sure, &[]));
         assert_eq!(idle(None, 200 * MS), is(Certainty::Likely, &[Doubt::NoAcks]));
         assert_eq!(idle(None, 2_000 * MS), is(Certainty::Sure, &[]));
+    }
+
+    #[test]
+    fn connections_of_one_direction_leave_open_what_is_outstanding() {
+        let idle = |one_way| {
+            let of = calls(Work::Read, 100 * US, 200 * MS);
+            judged(&Evidence { one_way, client_ack_ns: Some((7 * US, 40 * MS)), ..of })
+        };
+        assert_eq!(idle(0), (Suspect::IdleClient, Certainty::Sure, vec![]));
+        assert_eq!(idle(1), (Suspect::IdleClient, Certainty::Possible, vec![Doubt::OneWay]));
     }
 
     #[test]

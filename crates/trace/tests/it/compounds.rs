@@ -252,3 +252,31 @@ fn calls_from_the_server_are_named_by_what_they_are_for() {
     assert_eq!(found.transactions.len(), 1);
     assert_eq!(found.transactions[0].operation.to_string(), "NFS v4 callback.CB_RECALL");
 }
+
+#[test]
+fn a_compound_that_is_cut_off_before_its_operation_has_no_name() {
+    let (sequence, handle) = ((53, args().words(8)), (22, args().bytes(28)));
+    let (getattr, write) = ((9, args().bitmap()), (38, args().words(STATEID + 3).bytes(333)));
+    // The names that it has when it is cut off somewhere, in their order, and its handle.
+    let names = |operations: &[(u32, Args)]| {
+        let packet = compound(operations);
+        let mut names = Vec::new();
+        for snap in 28 + 24..=packet.len() {
+            let totals_of = analyze(pcap(RAW, &[packet.clone()], snap)).analyzer;
+            let [(operation, total)] = totals_of.totals().operations().collect::<Vec<_>>()[..]
+            else {
+                panic!("one operation at {snap}")
+            };
+            assert_eq!(total.calls, 1);
+            let is_cut = totals_of.totals().v4_cut == 1;
+            assert_eq!(is_cut, operation.is_nameless(), "{snap}");
+            names.push(operation.to_string());
+        }
+        names.dedup();
+        names
+    };
+    let all = [sequence.clone(), handle.clone(), getattr.clone(), write];
+    assert_eq!(names(&all), ["COMPOUND", "WRITE"]);
+    assert_eq!(names(&[sequence.clone(), handle, getattr]), ["COMPOUND", "GETATTR"]);
+    assert_eq!(names(&[sequence]), ["COMPOUND", "SEQUENCE"]);
+}

@@ -3,7 +3,7 @@
 
 use trace::verdict::{Evidence, Suspect, judge};
 
-use crate::frames::{Found, Rpc, analyze, analyze_all, ipv4, pcap_at, tcp, udp};
+use crate::frames::{Found, Rpc, analyze, analyze_all, ipv4, pcap_at, pcap_of, tcp, udp};
 use crate::network::{At, Network};
 use crate::scopes::moved;
 
@@ -227,6 +227,29 @@ fn without_numbers_what_comes_within_a_round_trip_is_a_copy() {
     let data = client.iter().filter(|(_, packet)| packet.len() > 1_400).count() as u64;
     assert_eq!(with(MS), 0);
     assert!(with(9 * MS) > data - 23, "{} of {data}", with(9 * MS));
+}
+
+/// Of Linux cooked v1: what came in to a bridge, and what it passed on 30 us later.
+fn bridged(packets: &Packets) -> Packets {
+    let twice = packets.iter().flat_map(|(at, packet)| {
+        [(0, 0_u8), (30_000, 4)].map(|(later_ns, kind)| {
+            let head = [&[0, kind][..], &[0; 12], &[8, 0]].concat();
+            (at + later_ns, [&head[..], packet].concat())
+        })
+    });
+    in_order(twice)
+}
+
+#[test]
+fn what_a_bridge_passes_on_is_a_copy_also_without_numbers_and_interfaces() {
+    for lost_of in [0, 100] {
+        let near = Network { round_trip_ns: 20_000, lost_of, ..LOSSY };
+        let client = plain(&near.captured(At::Client));
+        let of = |file| evidence(&analyze(file)).sides.map(|side| side.again);
+        let alone = of(pcap_at(&client));
+        assert_eq!(of(pcap_of(113, &bridged(&client))), alone);
+        assert_eq!(alone[0] > 0, lost_of > 0);
+    }
 }
 
 #[test]

@@ -118,7 +118,8 @@ fn a_call_is_outstanding_no_longer_than_its_connection() {
         tape.packet(from_client, flags, b"");
         tape.port += 1;
         tape.ordinary(100, 100 * MS);
-        assert_eq!(tape.suspect(), Some((Suspect::IdleClient, Certainty::Sure)), "{flags}");
+        // A tape has no acknowledgements of its own.
+        assert_eq!(tape.suspect(), Some((Suspect::IdleClient, Certainty::Likely)), "{flags}");
         let (found, evidence) = tape.analyzed();
         assert!(idle(&evidence.waited) > 0.97, "{:?}", evidence.waited);
         assert_eq!(found.analyzer.totals().unanswered, 1);
@@ -336,7 +337,7 @@ fn a_client_that_waits_for_what_the_server_put_off_is_not_idle() {
     const JUKEBOX: u32 = 10_008;
     let suspect = |status| answered_with(status).suspect();
     assert_eq!(suspect(JUKEBOX), Some((Suspect::Postponed, Certainty::Sure)));
-    assert_eq!(suspect(NOSPC), Some((Suspect::IdleClient, Certainty::Sure)));
+    assert_eq!(suspect(NOSPC), Some((Suspect::IdleClient, Certainty::Likely)));
     let (_, evidence) = answered_with(JUKEBOX).analyzed();
     assert_eq!((evidence.postponed, evidence.called_again), (60, 60));
 }

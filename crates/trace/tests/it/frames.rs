@@ -224,9 +224,14 @@ pub(crate) fn pcap(link: u32, packets: &[Vec<u8>], snap: usize) -> Vec<u8> {
 
 /// A file of pcap with nanoseconds, of packets that begin with their IP header, at these times.
 pub(crate) fn pcap_at(packets: &[(u64, Vec<u8>)]) -> Vec<u8> {
+    pcap_of(RAW, packets)
+}
+
+/// The same of another link type.
+pub(crate) fn pcap_of(link: u32, packets: &[(u64, Vec<u8>)]) -> Vec<u8> {
     let mut file = 0xa1b2_3c4d_u32.to_le_bytes().to_vec();
     file.extend([2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0]);
-    file.extend(RAW.to_le_bytes());
+    file.extend(link.to_le_bytes());
     for (at_ns, packet) in packets {
         let len = packet.len() as u64;
         for word in [1_000 + at_ns / 1_000_000_000, at_ns % 1_000_000_000, len, len] {

@@ -1,8 +1,9 @@
 //! What stands before TCP and UDP.
 
 use trace::Cut;
+use trace::verdict::{Doubt, Evidence, judge};
 
-use crate::frames::{RAW, Rpc, WHOLE, analyze, fragment4, ipv4, pcap, tcp, udp};
+use crate::frames::{RAW, Rpc, WHOLE, analyze, fragment4, ipv4, pcap, pcap_at, tcp, udp};
 
 /// A call and its reply, as packets of IPv4 over UDP.
 fn pair() -> [Vec<u8>; 2] {
@@ -159,4 +160,61 @@ fn messages_that_begin_where_a_packet_was_cut_off_are_reported() {
     };
     assert_eq!(cut(WHOLE), (4, 0));
     assert_eq!(cut(256), (1, 1), "three calls, in one place; replies are short");
+}
+
+/// Each second a WRITE of 5,000 bytes in four fragments, that is answered 1 ms later; what `keeps`
+/// of their numbers.
+fn fragmented(keeps: impl Fn(usize) -> bool) -> Evidence {
+    let mut packets = Vec::new();
+    for xid in 0..40_u32 {
+        let at = u64::from(xid) * 1_000_000_000;
+        let call = udp(true, &Rpc::Write { xid, bytes: 5_000 }.message());
+        for (number, piece) in call.chunks(1480).enumerate().filter(|(number, _)| keeps(*number)) {
+            let mut packet = {
+                let at = u16::try_from(1480 * number).unwrap();
+                fragment4(17, true, piece, at, number < 3)
+            };
+            packet[5] = u8::try_from(xid).unwrap();
+            packets.push((at, packet));
+        }
+        let replies = [Rpc::Written { xid, bytes: 5_000 }, Rpc::Nothing { xid: 1_000 + xid }];
+        let null = udp(true, &Rpc::Null { xid: 1_000 + xid }.message());
+        packets.push((at + 500_000, ipv4(17, true, &null)));
+        let reply = |rpc: Rpc| (at + 1_000_000, ipv4(17, false, &udp(false, &rpc.message())));
+        packets.extend(replies.map(reply));
+    }
+    let found = analyze(pcap_at(&packets));
+    Evidence::busiest(found.analyzer.flows()).unwrap()
+}
+
+#[test]
+fn a_filter_that_lets_first_fragments_through_alone_is_known_and_no_verdict_is_based_on_it() {
+    let whole = fragmented(|_| true);
+    assert_eq!((whole.replies(), whole.unseen_datagrams()), (80, 0));
+    assert!(judge(&whole).verdict.is_some());
+    let first = fragmented(|number| number == 0);
+    assert_eq!((first.replies(), first.unseen_datagrams()), (40, 40));
+    let found = judge(&first);
+    assert_eq!((found.verdict, found.doubts), (None, vec![Doubt::Fragments]));
+    // A network loses some fragments, and not all but the first.
+    assert_eq!(fragmented(|number| number != 2).unseen_datagrams(), 0);
+}
+
+#[test]
+fn fragments_of_version_6_have_no_ports_and_their_calls_are_missed_by_their_replies() {
+    let evidence = |has_calls: bool| {
+        let packets = (0..40_u32).flat_map(|xid| {
+            let at = u64::from(xid) * 1_000_000_000;
+            let [null, write] = [Rpc::Null { xid: 1_000 + xid }, Rpc::Write { xid, bytes: 900 }];
+            let [nothing, written] =
+                [Rpc::Nothing { xid: 1_000 + xid }, Rpc::Written { xid, bytes: 900 }];
+            let of = |is_call, rpc: &Rpc| ipv6(is_call, 17, &udp(is_call, &rpc.message()));
+            let call = has_calls.then(|| (at, of(true, &write)));
+            let rest = [(at, of(true, &null)), (at + 1, of(false, &nothing))];
+            call.into_iter().chain(rest).chain([(at + 2, of(false, &written))])
+        });
+        let found = analyze(pcap_at(&packets.collect::<Vec<_>>()));
+        Evidence::busiest(found.analyzer.flows()).unwrap().unseen_datagrams()
+    };
+    assert_eq!((evidence(true), evidence(false)), (0, 40));
 }

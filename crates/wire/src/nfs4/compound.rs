@@ -13,8 +13,11 @@ const TAG_LEN_MAX: usize = 1024;
 /// What a COMPOUND asks for.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Compound<'a> {
-    /// The number of the operation that the others are there for; 0 without any.
+    /// The number of the operation that the others are there for; 0 without any, and where what
+    /// was cut off may have another.
     pub main: u32,
+    /// Of the operations that decide it some were cut off.
+    pub is_cut: bool,
     pub arguments: Arguments<'a>,
     pub minor: u32,
 }
@@ -34,13 +37,14 @@ pub struct Piece<'a> {
 pub fn call<'a>(args: Piece<'a>, mut each: impl FnMut(u32)) -> Compound<'a> {
     let mut compound = Compound::default();
     let mut r = Reader::new(args.head);
+    let (mut current, mut left): (&[u8], _) = (&[], OPERATIONS_MAX);
     let read = || -> Option<()> {
         r.opaque(TAG_LEN_MAX).ok()?;
         compound.minor = r.u32().ok()?;
-        let count = r.u32().ok()?;
-        let mut current: &[u8] = &[];
-        for _ in 0..count.min(OPERATIONS_MAX) {
+        left = r.u32().ok()?.min(OPERATIONS_MAX);
+        while left > 0 {
             let number = r.u32().ok()?;
+            left -= 1;
             each(number);
             if rank(number) > rank(compound.main) {
                 compound.main = number;
@@ -65,6 +69,11 @@ pub fn call<'a>(args: Piece<'a>, mut each: impl FnMut(u32)) -> Compound<'a> {
         Some(())
     };
     read();
+    compound.is_cut = left > 0 && args.head.len() < args.len && rank(compound.main) < MAIN;
+    if compound.is_cut {
+        compound.main = 0;
+        compound.arguments = Arguments { handle: current, ..Arguments::default() };
+    }
     compound
 }
 
@@ -82,10 +91,13 @@ impl<'a> Piece<'a> {
     }
 }
 
+/// What a COMPOUND is for, whatever else is in it.
+const MAIN: u8 = 5;
+
 /// How much an operation says about what a COMPOUND is for.
 const fn rank(number: u32) -> u8 {
     let Some(operation) = Op::from_code(number) else {
-        return if number < Op::Access.code() { 0 } else { 5 };
+        return if number < Op::Access.code() { 0 } else { MAIN };
     };
     match operation {
         Op::Putfh | Op::Putpubfh | Op::Putrootfh | Op::Savefh | Op::Restorefh | Op::Getfh => 0,
@@ -94,7 +106,7 @@ const fn rank(number: u32) -> u8 {
         Op::Access | Op::Nverify | Op::Verify => 3,
         // LAYOUTCOMMIT, LAYOUTGET and LAYOUTRETURN go along with OPEN, CLOSE and DELEGRETURN.
         Op::Layoutcommit | Op::Layoutget | Op::Layoutreturn => 4,
-        _ => 5,
+        _ => MAIN,
     }
 }
 
