@@ -19,11 +19,11 @@ pub(super) static RULE: Rule = Rule {
     source: "Boumenot 2002; nfsiostat(8); the thresholds are ours (50 ms: a course on nfsstat, \
              NKU)",
     explanation: "GETATTR, ACCESS and the like read what the server has in memory. Where they take \
-                  several times the round trip, and the smoothed one, they wait in the server: \
-                  for a thread, for its processors, or behind what its disks do. The wait behind other calls of the same \
-                  mount is subtracted: the bytes of READs and WRITEs that are outstanding, at the \
-                  rate of the mount or of 1 Gbit/s if that is more. The rest is divided by the \
-                  calls outstanding.",
+                  several times the round trip, and the smoothed one, they wait in the server: for \
+                  a thread, for its processors, or behind what its disks do. The wait behind other \
+                  calls of the same mount is subtracted: the bytes of READs and WRITEs that are \
+                  outstanding, at the rate of the mount or of 1 Gbit/s if that is more. The rest \
+                  is divided by the calls outstanding.",
     remedy: "`nfskit doctor` on the server: its threads, processors and disks.",
     gain: "Cannot be predicted from the client: the cause is on the server.",
     explained_by: &["full-path"],
