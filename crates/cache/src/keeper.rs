@@ -91,7 +91,7 @@ impl Job {
 /// Segments that go at once while it is cleaned, so that storing goes on meanwhile.
 const EVICTED_AT_ONCE: usize = 8;
 
-/// The same in a second in which nothing need be stored.
+/// The same once a second, where the cache is above its limits without anything to store.
 const CLEANED_AT_ONCE: usize = 1024;
 
 /// Errors of the disk one after the other after which nothing is stored any more.

@@ -164,7 +164,12 @@ fn swept(orders: &OwnedFd) -> Vec<String> {
     let is_waited_for =
         |order: &String| order.rsplit_once('-').is_some_and(|(command, _)| live.contains(command));
     let (waited_for, gone): (Vec<_>, Vec<_>) = left.into_iter().partition(is_waited_for);
-    gone.iter().chain(&dead).for_each(|name| remove(orders, name));
+    // A listing is no snapshot: it may have an order, and not the lock that was made before it.
+    let is_dead = |order: &&String| {
+        let command = order.rsplit_once('-').map(|(command, _)| format!("{command}{LOCK}"));
+        command.is_none_or(|lock| !is_locked(orders, &lock))
+    };
+    gone.iter().filter(is_dead).chain(&dead).for_each(|name| remove(orders, name));
     waited_for.into_iter().filter(|name| !name.ends_with(&unfinished(""))).collect()
 }
 

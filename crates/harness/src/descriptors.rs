@@ -3,9 +3,9 @@
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// For what is neither a store's nor a client's: 64 connections of `--metrics`, and as many for
-/// sockets that listen, files of state, logs and timers.
-const OTHERS: usize = 128;
+/// For what is neither a store's nor a client's: 64 connections of `--metrics`, 48 of hosts that no
+/// export names, and 64 for sockets that listen, files of state, logs and timers.
+const OTHERS: usize = 176;
 
 /// Connections that may be open at once.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -2,6 +2,9 @@
 //! that it may not mount. All else is AUTH_TOOWEAK. Without an answer a mount would wait for its
 //! own limit, which is minutes.
 //!
+//! Its NFS calls get no answer, but for NULL: they come of a mount of when it was named. Exports may
+//! have been changed by mistake, and an error would cost its programs what they have written.
+//!
 //! A reply is made from the head of the call, at once: no store, no table of replies and no metrics
 //! see it. It has three times the bytes of the call at most, as datagrams have forged addresses.
 
@@ -27,6 +30,9 @@ impl<S: Store> Engine<S> {
             Ok(call) => call,
             Err(refused) => return refused,
         };
+        if header.program == wire::nfs3::PROGRAM && header.procedure != 0 {
+            return Answer::Nothing;
+        }
         let reply = match self.serve_stranger(peer, &header, &args) {
             Ok(head) => Message::new(head),
             Err(refusal) => refusal.message(header.xid),

@@ -15,7 +15,7 @@ const HEAD_BYTES_MAX: usize = 2048;
 /// Calls that are answered: as many as a kernel has outstanding of a mount.
 const CALLS_MAX: usize = 64;
 
-/// Bytes of calls that are read; guess: four of the longest WRITEs.
+/// Bytes of calls that are read; guess: more than any call of a mount that begins.
 const BYTES_MAX: u64 = 4 << 20;
 
 /// It is closed when this is dropped.
