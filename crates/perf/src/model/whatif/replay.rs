@@ -29,9 +29,9 @@ use crate::model::least_squares::FitError;
 use crate::model::trace::{Call, Explained, Measured, Moment, Transaction, Work, responses_us};
 use crate::stats::Estimate;
 
-/// A call follows from the reply before it where it is sent within such a share of the mean
-/// response time: a guess.
-const FOLLOWS: f64 = 0.25;
+/// A call follows from the reply before it where it is sent within such a share of the mean time
+/// between calls: so small that few do by chance (one in ten).
+const FOLLOWS: f64 = 0.1;
 
 /// Calls that are replayed, about: of more callers each makes only the first of its calls.
 const CALLS_MAX: usize = 400_000;
@@ -78,7 +78,7 @@ impl Replay {
     /// Fails as [`Explained::from`](crate::model::trace::Explained::from) does.
     pub fn of(transactions: &[Transaction]) -> Result<Self, FitError> {
         let calls = Call::all(transactions)?;
-        let mean_us = Measured::of(&calls).response_us;
+        let soon_us = FOLLOWS * 1e6 / Measured::of(&calls).per_s;
         let mut callers: Vec<Vec<usize>> = Vec::new();
         let mut thinks_us = Vec::with_capacity(calls.len());
         let mut followed = Vec::with_capacity(calls.len());
@@ -93,7 +93,7 @@ impl Replay {
                 waiting.pop();
                 idle.push_back((us, own));
             }
-            let follows = idle.back().is_some_and(|(us, _)| call.sent_us - us <= FOLLOWS * mean_us);
+            let follows = idle.back().is_some_and(|(us, _)| call.sent_us - us <= soon_us);
             let found = if follows { idle.pop_back() } else { idle.pop_front() };
             let (since_us, own) = found.unwrap_or_else(|| {
                 callers.push(Vec::new());
