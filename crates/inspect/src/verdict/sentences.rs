@@ -45,7 +45,7 @@ pub(super) fn undecided(evidence: &Evidence, diagnosis: &Diagnosis) -> String {
 }
 
 /// That the capture has no fragments but first ones.
-pub(crate) fn unseen(datagrams: u64) -> String {
+pub(super) fn unseen(datagrams: u64) -> String {
     format!(
         "of {} over UDP no fragment but the first was captured, if that: a filter by ports such as \
          port 2049 lets no others through, nor do some firewalls. To capture them: tcpdump 'port \
