@@ -25,8 +25,8 @@ pub(super) static RULE: Rule = Rule {
              2002; the thresholds are ours",
     explanation: "COMMIT, and what changes names and attributes, is answered when it is on stable \
                   storage. Where that takes several times as long as a GETATTR over the same path, \
-                  the disk of the server is waited for. Where no call shows what the path takes, or \
-                  the mount's own bytes may queue on it, TCP's smoothed round trip is taken off.",
+                  the disk of the server is waited for. Where no call shows what the path takes, \
+                  or the mount's own bytes may queue on it, TCP's smoothed round trip is taken off.",
     remedy: "Storage that is stable without a disk (a battery, an SSD with power-loss protection) \
              for the log of the server's file system; for stable WRITEs nfskit serve --write-log \
              FILE on such a device. Not `async`, which loses data silently.",

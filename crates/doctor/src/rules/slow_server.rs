@@ -19,7 +19,8 @@ pub(super) static RULE: Rule = Rule {
     source: "Boumenot 2002; nfsiostat(8); the thresholds are ours (50 ms: a course on nfsstat, \
              NKU)",
     explanation: "GETATTR, ACCESS and the like read what the server has in memory. Where they take \
-                  several times the round trip, also the smoothed one, they wait in the server: for a thread, for its \
+                  several times the round trip, also the smoothed one, they wait in the \
+                  server: for a thread, for its \
                   processors, or behind what its disks do. What they wait behind other calls of \
                   the same mount is taken off: the bytes of READs and WRITEs that are outstanding, \
                   at the rate of the mount or of 1 Gbit/s if that is more; and the rest is divided \

@@ -498,8 +498,8 @@ pub(super) fn doubt(evidence: &Evidence, doubt: Doubt) -> String {
             evidence.replies()
         ),
         Doubt::OneWay => format!(
-            "of {} between these hosts one direction was captured, as where the other takes another \
-             way: what is outstanding there is not known. A capture at an end has both",
+            "of {} between these hosts one direction was captured, as where the other takes \
+             another way: what is outstanding there is not known. A capture at an end has both",
             counted(evidence.one_way, "connection")
         ),
         Doubt::Fragments => unseen(evidence.unseen_datagrams()),
