@@ -59,9 +59,9 @@ fn judge(case: &Case<'_>) -> Judged {
     );
     let what = match is_network {
         true => format!("{range}: likely nearly all, in a queue or on a path that became longer"),
-        false => format!(
-            "{range} and the server the rest; which of them is slow is not known from here"
-        ),
+        false => {
+            format!("{range} and the server the rest; which of them is slow is not known from here")
+        }
     };
     let is_high = share > case.limit(&RULE, "high_share");
     Ok(Found::new(&RULE, what, remedy(mount, most_ms))
