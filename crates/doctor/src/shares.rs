@@ -10,8 +10,8 @@
 //! The network is the round trip of TCP for each call, and no more than the whole of its time; the
 //! storage what calls that must be stable take beyond the cheapest call, or beyond the round trip
 //! where no call is known that does little. Both are differences of means, and given only where
-//! their parts are known. Of the round trip a least and a most are known ([`floor`]): what is between
-//! them is the network's or not, and a part of its own.
+//! their parts are known. Of the round trip a least and a most are known ([`floor`]): what is
+//! between them is the network's or not, and a part of its own.
 
 use super::finding::Layer;
 use super::floor::{self, Floor};

@@ -3,9 +3,9 @@
 //!
 //! A copy is not a retransmission. It is the same packet, with the same sequence number, length and
 //! identification of IP; a retransmission has another identification. Where there is none (IP
-//! version 6, or zero), a copy was captured at another place, or leaves the host that it came to (so
-//! Linux cooked v1 shows what a bridge or a router passes on, without its interfaces), or has passed a
-//! router since, or comes sooner than any retransmission: within a round trip.
+//! version 6, or zero), a copy was captured at another place, or leaves the host that it came to
+//! (so Linux cooked v1 shows what a bridge or a router passes on, without its interfaces), or has
+//! passed a router since, or comes sooner than any retransmission: within a round trip.
 //!
 //! Where packets tell their place (several files, interfaces of pcapng, Linux cooked v2, live), a
 //! connection that was captured at two places is read at one of them from then on: the first that

@@ -24,13 +24,13 @@ pub(super) static RULE: Rule = Rule {
             of: "share of a call, above what their replies give",
         },
     ],
-    source: "RFC 9293, section 3.8.6.3 (an acknowledgement may wait for data to go with it); Linux, \
-             include/net/tcp.h (TCP_DELACK_MIN, 40 ms); 150 bytes whose reply took 10 ms had a \
+    source: "RFC 9293, section 3.8.6.3 (an acknowledgement may wait for data to go with it); \
+             Linux, include/net/tcp.h (TCP_DELACK_MIN, 40 ms); 150 bytes whose reply took 10 ms had a \
              smoothed round trip of 10.2 ms over a link of 5 us, 4.3 KB one of 0.01 ms, 66 KB one \
              of 5.4 ms; the thresholds are ours",
-    explanation: "TCP's smallest round trip is of the network's best moment: a queue, or a link whose \
-                  delay has changed, is not in it. The smoothed one has them in it, and the server's \
-                  time, too, where it acknowledges small calls with its replies only. What is \
+    explanation: "TCP's smallest round trip is of the network's best moment: a queue, or a link \
+                  whose delay has changed, is not in it. The smoothed one has them in it, and the \
+                  server's time, too, where it acknowledges small calls with its replies only. What is \
                   between the two, and no more than the calls that do least take, is the network's \
                   or the server's. Where calls carry data that are acknowledged at once, and take \
                   hardly longer than their acknowledgements, it is likely the network's.",
@@ -59,9 +59,9 @@ fn judge(case: &Case<'_>) -> Judged {
     );
     let what = match is_network {
         true => format!("{range}: likely nearly all, in a queue or on a path that became longer"),
-        false => format!(
-            "{range} and the server the rest; which of them is slow cannot be told from here"
-        ),
+        false => {
+            format!("{range} and the server the rest; which of them is slow is not known from here")
+        }
     };
     let is_high = share > case.limit(&RULE, "high_share");
     Ok(Found::new(&RULE, what, remedy(mount, most_ms))
@@ -96,8 +96,8 @@ fn smoothed(mount: &Mounted<'_>, floor: Floor) -> String {
 
 fn remedy(mount: &Mounted<'_>, most_ms: f64) -> String {
     format!(
-        "tell them apart: ping -c 20 {} while it is slow, which the server's kernel answers without \
-         NFS or a disk. If it takes about {most_ms:.1} ms, the network is slow; if far less, the \
+        "tell them apart: ping -c 20 {} while it is slow, which the server's kernel answers \
+         without NFS or a disk. If it takes about {most_ms:.1} ms, the network is slow; if far less, the \
          server is (nfskit doctor there)",
         mount.host()
     )

@@ -45,7 +45,7 @@ pub(super) fn undecided(evidence: &Evidence, diagnosis: &Diagnosis) -> String {
 }
 
 /// That the capture has no fragments but first ones.
-pub(crate) fn unseen(datagrams: u64) -> String {
+pub(super) fn unseen(datagrams: u64) -> String {
     format!(
         "of {} over UDP no fragment but the first was captured, if that: a filter by ports such as \
          port 2049 lets no others through, nor do some firewalls. To capture them: tcpdump 'port \
@@ -498,8 +498,8 @@ pub(super) fn doubt(evidence: &Evidence, doubt: Doubt) -> String {
             evidence.replies()
         ),
         Doubt::OneWay => format!(
-            "of {} between these hosts one direction was captured, as where the other takes another \
-             way: what is outstanding there is not known. A capture at an end has both",
+            "of {} between these hosts one direction was captured, as where the other takes \
+             another way: what is outstanding there is not known. A capture at an end has both",
             counted(evidence.one_way, "connection")
         ),
         Doubt::Fragments => unseen(evidence.unseen_datagrams()),
