@@ -342,7 +342,11 @@ impl<'m, M: Medium + ?Sized> Window<'m, M> {
         let has = at >= self.from && at + len <= self.from + self.bytes.len() as u64;
         if !has {
             let wanted = WINDOW_BYTES.max(len).min(self.end - at);
-            self.bytes.resize(usize::try_from(wanted).expect("some MiB are in memory"), 0);
+            let wanted = usize::try_from(wanted).expect("some MiB are in memory");
+            match wanted > self.bytes.len() {
+                true => self.bytes = vec![0; wanted],
+                false => self.bytes.truncate(wanted),
+            }
             self.fill(at)?;
             self.from = at;
         }
