@@ -19,11 +19,22 @@ pub(super) struct FileSystem {
 
 /// `f_type` of statfs(2).
 mod magic {
+    pub(super) const BCACHEFS: u64 = 0xca45_1a4e;
     pub(super) const BTRFS: u64 = 0x9123_683e;
+    pub(super) const CEPH: u64 = 0x00c3_6400;
+    pub(super) const CIFS: u64 = 0xff53_4d42;
     pub(super) const EXT: u64 = 0xef53;
     pub(super) const F2FS: u64 = 0xf2f5_2010;
+    pub(super) const FUSE: u64 = 0x6573_5546;
+    pub(super) const GFS2: u64 = 0x0116_1970;
+    pub(super) const JFS: u64 = 0x3153_464a;
+    pub(super) const NFS: u64 = 0x6969;
+    pub(super) const NILFS: u64 = 0x3434;
+    pub(super) const NTFS3: u64 = 0x7366_746e;
+    pub(super) const OCFS2: u64 = 0x7461_636f;
     pub(super) const OVERLAY: u64 = 0x794c_7630;
     pub(super) const RAMFS: u64 = 0x8584_58f6;
+    pub(super) const SMB2: u64 = 0xfe53_4d42;
     pub(super) const TMPFS: u64 = 0x0102_1994;
     pub(super) const XFS: u64 = 0x5846_5342;
     pub(super) const ZFS: u64 = 0x2fc1_2fc1;
@@ -40,6 +51,12 @@ impl FileSystem {
             is_tmpfs_lasting: is_from(rustix::system::uname().release().to_bytes(), (6, 6)),
             lacks_nowait: AtomicBool::new(false),
         })
+    }
+
+    /// As a program behind FUSE, wherever it lies.
+    #[cfg(test)]
+    pub(super) fn as_fuse(root: BorrowedFd<'_>) -> Result<Self, Errno> {
+        Ok(Self { magic: magic::FUSE, ..Self::of(root)? })
     }
 
     /// As a tmpfs whose cookies do not last.
@@ -77,6 +94,41 @@ impl FileSystem {
     /// Its files are those of several others.
     pub(super) fn is_overlay(&self) -> bool {
         self.magic == magic::OVERLAY
+    }
+
+    /// It numbers its files itself, and no other file has the number of one that is open.
+    pub(super) fn has_own_numbers(&self) -> bool {
+        let own = [
+            magic::BCACHEFS,
+            magic::BTRFS,
+            magic::EXT,
+            magic::F2FS,
+            magic::GFS2,
+            magic::JFS,
+            magic::NILFS,
+            magic::NTFS3,
+            magic::OCFS2,
+            magic::OVERLAY,
+            magic::RAMFS,
+            magic::TMPFS,
+            magic::XFS,
+            magic::ZFS,
+        ];
+        own.contains(&self.magic)
+    }
+
+    /// What identifies a file in the kernel's handle, or by its number and birth, means the same
+    /// file when the file system is mounted again. Another server's numbers last, too; those of a
+    /// program behind FUSE are of one life of it, and images (squashfs, erofs, iso9660) number
+    /// their files alike, so that one that takes the place of another has files of its numbers.
+    pub(super) fn has_lasting_identities(&self) -> bool {
+        let of_servers = [magic::CEPH, magic::CIFS, magic::NFS, magic::SMB2];
+        self.has_own_numbers() || of_servers.contains(&self.magic)
+    }
+
+    /// Its files are those of a program, which may pass the numbers of several file systems on.
+    pub(super) fn is_fuse(&self) -> bool {
+        self.magic == magic::FUSE
     }
 
     /// Where a listing goes on has to do with the entry and not with how many stand before it, so

@@ -366,7 +366,8 @@ impl Tree {
                 removed.map_err(|error| of_directory_that_may_be_full(status(error)))
             };
             // Mostly the handle is of no interest, only whether the file is in the cache.
-            let plain = if self.handles.follow_names() {
+            let by_child = self.handles.follow_names() || !self.file_system.has_own_numbers();
+            let plain = if by_child {
                 None
             } else {
                 let stat = Stat::named(dir.path(), name).map_err(status)?;
@@ -393,7 +394,7 @@ impl Tree {
     /// its last descriptor is closed.
     fn forget_unlinked(&self, stat: &Stat) {
         let last = stat.kind() == FileKind::Directory || stat.links() <= 1;
-        if let Some(object) = self.objects.recognise(stat).filter(|_| last) {
+        if let Some(object) = self.recognise(stat).filter(|_| last) {
             let descriptors = self.objects.forget(&object.handle);
             if stat.size() >= LARGE_FILE_BYTES {
                 self.syncer.drop_aside((object, descriptors));

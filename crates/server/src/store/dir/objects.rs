@@ -248,7 +248,8 @@ impl Objects {
         Arc::clone(object)
     }
 
-    /// A file that is cached. While it is, nothing else has its number.
+    /// A file that is cached. While it is, nothing else has its number, where
+    /// [`super::file_system::FileSystem::has_own_numbers`].
     pub(super) fn recognise(&self, stat: &Stat) -> Option<Arc<Object>> {
         let cached = self.cached.read();
         let handle = cached.handles.get(&stat.identity().number())?;

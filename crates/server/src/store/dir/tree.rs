@@ -189,12 +189,17 @@ impl Tree {
         name: Component<'_>,
     ) -> Result<Option<(Node, Identity)>, Status> {
         let stat = Stat::named(dir.path(), name).map_err(status)?;
-        let known = self.objects.recognise(&stat);
+        let known = self.recognise(&stat);
         let Some(known) = known.filter(|_| stat.is_no_mount_root()) else {
             return Ok(None);
         };
         let handle = self.handles.name_again(&dir.handle, name, known.handle)?;
         Ok(Some((Node { handle, attr: stat.attr() }, stat.identity())))
+    }
+
+    /// A file that is cached, by its number; where others can have it, none is.
+    pub(super) fn recognise(&self, stat: &Stat) -> Option<Arc<Object>> {
+        self.file_system.has_own_numbers().then(|| self.objects.recognise(stat)).flatten()
     }
 
     /// A file that was not met before, in two system calls. The handle comes first: if another file
@@ -312,7 +317,7 @@ impl Tree {
         self.log.as_ref()?;
         let dir = self.directory(dir).ok()?;
         let stat = Stat::named(dir.path(), Component::new(name).ok()?).ok()?;
-        self.objects.recognise(&stat)
+        self.recognise(&stat)
     }
 
     /// Both syncs at once, so that one commit of a journal can serve the two.
