@@ -13,6 +13,10 @@ pub(super) struct FileSystem {
     is_tmpfs_lasting: bool,
     /// Its syncs do nothing.
     is_volatile: bool,
+    /// Of a file with several names, the one that is written to becomes another file.
+    pub(super) parts_names: bool,
+    /// Of ext4, not of ext2 and ext3, whose magic number is the same.
+    has_extents: bool,
     /// Reads that must not wait are refused here (found out by the first).
     pub(super) lacks_nowait: AtomicBool,
 }
@@ -48,7 +52,9 @@ impl FileSystem {
         Ok(Self {
             magic,
             is_volatile: magic == magic::OVERLAY && overlay::is_volatile(root),
+            parts_names: magic == magic::OVERLAY && overlay::parts_names(root),
             is_tmpfs_lasting: is_from(rustix::system::uname().release().to_bytes(), (6, 6)),
+            has_extents: magic != magic::EXT || has_extents(root),
             lacks_nowait: AtomicBool::new(false),
         })
     }
@@ -151,6 +157,7 @@ impl FileSystem {
     pub(super) fn limits(&self, block_bytes: u64) -> (u64, u32) {
         const LONGEST: u64 = i64::MAX.cast_unsigned();
         match self.magic {
+            magic::EXT if !self.has_extents => (longest_by_indirect_blocks(block_bytes), 65_000),
             // 2^32 - 1 blocks; EXT4_LINK_MAX.
             magic::EXT => (block_bytes.saturating_mul(u64::from(u32::MAX)), 65_000),
             magic::BTRFS => (LONGEST, 65_535),
@@ -158,6 +165,25 @@ impl FileSystem {
             _ => (LONGEST, 32_000),
         }
     }
+}
+
+/// Whether a directory of ext2, ext3 or ext4 is kept as only ext4 keeps one.
+fn has_extents(dir: BorrowedFd<'_>) -> bool {
+    const EXTENTS: u32 = 0x0008_0000;
+    const INLINE_DATA: u32 = 0x1000_0000;
+    let flags = rustix::fs::ioctl_getflags(dir);
+    flags.is_ok_and(|flags| flags.bits() & (EXTENTS | INLINE_DATA) != 0)
+}
+
+/// Of a file whose blocks are found by 12 numbers in its inode and three levels of blocks of
+/// numbers, and which are counted in 2^32 - 1 sectors, these blocks of numbers included.
+fn longest_by_indirect_blocks(block_bytes: u64) -> u64 {
+    const SECTOR_BYTES: u64 = 512;
+    let numbers = block_bytes / 4;
+    let reached = 12 + numbers + numbers.pow(2) + numbers.pow(3);
+    let with_numbers = u64::from(u32::MAX) / (block_bytes / SECTOR_BYTES).max(1);
+    let of_numbers = 3 + 2 * numbers + numbers.pow(2);
+    reached.min(with_numbers.saturating_sub(of_numbers)) * block_bytes
 }
 
 /// Whether a kernel's release (`6.8.0-31-generic`) is this version or a later one.
@@ -171,6 +197,14 @@ fn is_from(release: &[u8], version: (u32, u32)) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As the kernel takes them (tried with truncate(1)).
+    #[test]
+    fn files_without_extents_are_shorter() {
+        assert_eq!(longest_by_indirect_blocks(1 << 10), 17_247_252_480);
+        let longest = longest_by_indirect_blocks(4 << 10);
+        assert!(((2 << 40) - (8 << 30)..2 << 40).contains(&longest), "{longest}");
+    }
 
     #[test]
     fn kernels_are_compared_by_number() {

@@ -379,6 +379,7 @@ impl Tree {
                 file_id(&stat.attr())
             } else {
                 let child = self.child(dir, name)?;
+                self.close_before(&child.handle);
                 // Whoever opens the handle meanwhile would have the file searched for.
                 let _moving = self.handles.moving();
                 unlink()?;
@@ -399,6 +400,15 @@ impl Tree {
             if stat.size() >= LARGE_FILE_BYTES {
                 self.syncer.drop_aside((object, descriptors));
             }
+        }
+    }
+
+    /// A program behind FUSE hides what is removed while it is open under another name in the same
+    /// directory, which then is not empty. What nobody uses is closed first, unless it waits for a
+    /// sync.
+    fn close_before(&self, removed: &Handle) {
+        if self.file_system.is_fuse() && !self.objects.is_unsynced(removed) {
+            self.objects.forget(removed);
         }
     }
 
@@ -465,6 +475,9 @@ impl Tree {
             Err(status) => return Err(status),
         };
         let file = file_id(&source.stat.attr());
+        if let Some(target) = target.as_ref().filter(|target| target.handle != source.handle) {
+            self.close_before(&target.handle);
+        }
         let _moving = self.handles.moving();
         rustix::fs::renameat(from.path(), from_name.as_bytes(), to.path(), to_name.as_bytes())
             .map_err(|error| of_directory_that_may_be_full(status(error)))?;

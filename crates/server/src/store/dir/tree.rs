@@ -74,7 +74,10 @@ impl Tree {
             return Ok(Arc::clone(&self.root));
         }
         if let Some(object) = self.objects.find(handle) {
-            return Ok(object);
+            if !object.has_parted() {
+                return Ok(object);
+            }
+            self.objects.forget(handle);
         }
         if let Some((object, gone)) = self.objects.take_back(handle) {
             self.syncer.retire(gone);
@@ -227,7 +230,14 @@ impl Tree {
 
     /// Puts a file that was met into the cache of objects.
     pub(super) fn keep(&self, handle: Handle, stat: &Stat, fd: OwnedFd) -> Arc<Object> {
-        self.keep_object(Object::new(handle, stat, fd))
+        let several = stat.kind() != FileKind::Directory && stat.links() > 1;
+        let may_part = self.file_system.parts_names && several;
+        if may_part && self.objects.find(&handle).is_some_and(|old| old.has_parted()) {
+            self.objects.forget(&handle);
+        }
+        let mut object = Object::new(handle, stat, fd);
+        object.may_part = may_part;
+        self.keep_object(object)
     }
 
     pub(super) fn keep_object(&self, mut object: Object) -> Arc<Object> {

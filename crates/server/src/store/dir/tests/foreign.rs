@@ -65,6 +65,26 @@ fn a_write_log_is_not_taken_where_handles_do_not_last() {
     assert!(!log.exists(), "nothing was made");
 }
 
+/// Open, it would be hidden under another name in its directory until it is closed.
+#[test]
+fn what_is_removed_from_fuse_is_closed_before_if_all_of_it_is_stable() {
+    let is_open = |at: &Fixture, file: &Handle| at.store.tree.objects.is_cached(file);
+    let at = fixture(DirOptions::default());
+    for (name, stability, is_closed) in
+        [("stable", Stability::FileSync, true), ("unstable", Stability::Unstable, false)]
+    {
+        let file = at.create(&at.root(), name).handle;
+        let data = Bytes::from_static(b"data");
+        block_on(at.store.write(&ME, &file, 0, data, stability)).result.unwrap();
+        fs::hard_link(at.path(name), at.path("other name")).unwrap();
+        assert!(is_open(&at, &file));
+        at.remove(&at.root(), name).unwrap();
+        assert_eq!(!is_open(&at, &file), is_closed, "{name}");
+        at.remove(&at.root(), "other name").unwrap();
+        assert!(!is_open(&at, &file));
+    }
+}
+
 /// A program passes the numbers of several disks on: two files that are there have one number.
 #[test]
 fn a_number_alone_makes_no_file_another_that_is_open() {
