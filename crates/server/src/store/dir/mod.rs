@@ -356,6 +356,10 @@ impl Store for DirStore {
         readings
     }
 
+    fn is_root_gone(&self) -> bool {
+        self.tree.root.is_deleted()
+    }
+
     fn keeps_replies(&self) -> bool {
         self.tree.log.as_ref().is_some_and(Log::keeps_replies)
     }
