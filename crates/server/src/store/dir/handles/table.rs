@@ -52,6 +52,9 @@ pub(in crate::store::dir) struct Table {
     moves: RwLock<()>,
 }
 
+/// Three bytes, so that handles of version 2 have room for the first sixteen million.
+const SERIALS_MASK: u64 = 0xff_ffff;
+
 /// A rename or a removal under way.
 pub(in crate::store::dir) type Moving<'a> = RwLockWriteGuard<'a, ()>;
 
@@ -71,7 +74,7 @@ impl Table {
         let table = Self::new(root, identities, beneath, entries_max);
         match state {
             Some((dir, acting)) => table.keep_in(dir, acting, entries_max)?,
-            None => table.known.write().begin_serials_at(random()? as u32),
+            None => table.known.write().begin_serials_at((random()? & SERIALS_MASK) as u32),
         }
         Ok(table)
     }
