@@ -37,6 +37,8 @@ const fn cannot(rule: u32, test: &'static str, why: &'static str) -> Exception {
     Exception { rule, test, why, is_tried: true }
 }
 
+const HANDLES_END: &str = "on FUSE handles end with the process";
+
 /// What is not so on fuse2fs, which keeps files by their paths (the high level of libfuse 2).
 const NOT_ON_FUSE: &[Exception] = &[
     Exception {
@@ -77,6 +79,26 @@ const NOT_ON_FUSE: &[Exception] = &[
         23,
         "store::dir::tests::handles::what_others_did_while_the_server_was_away_is_found_or_stale",
         "a file's number is its path's, and another one when the kernel has forgotten it",
+    ),
+    cannot(
+        23,
+        "store::dir::tests::handles::the_roots_handle_survives_a_restart_and_kernel_handles_do_too",
+        HANDLES_END,
+    ),
+    cannot(
+        23,
+        "store::dir::tests::handles::a_key_from_outside_makes_handles_survive_without_an_attribute",
+        HANDLES_END,
+    ),
+    cannot(
+        23,
+        "store::dir::tests::handles::a_handle_of_one_root_is_stale_in_a_copy_that_has_its_key",
+        HANDLES_END,
+    ),
+    cannot(
+        23,
+        "store::dir::tests::handles::a_table_that_is_stored_knows_its_handles_after_a_restart",
+        HANDLES_END,
     ),
     cannot(
         23,

@@ -211,6 +211,9 @@ fn errno(status: MountStat3) -> MountStat3 {
 }
 
 async fn walk<S: Store>(store: &S, caller: &Caller, path: &[u8]) -> Result<Handle, MountStat3> {
+    if store.is_root_gone() {
+        return Err(MountStat3::NoEnt);
+    }
     let mut handle = store.root();
     for name in components(path) {
         check_component(name)?;

@@ -197,12 +197,7 @@ pub(crate) struct Serve {
     /// (the option again, each on a device of its own) share the work. It belongs to DIR, which is
     /// not served without it until the server has ended in order. For root, and where no program on
     /// this host writes to the same files. With sim:DISK an emulated one, such as sim:nvram.
-    #[arg(
-        long,
-        value_name = "FILE|DEVICE|sim:DISK",
-        requires = "store",
-        conflicts_with = "exports"
-    )]
+    #[arg(long, value_name = "FILE|DEVICE|sim:DISK", conflicts_with = "exports")]
     pub(crate) write_log: Vec<PathBuf>,
     /// Size of a new log: 16M to 1G, all of it written once. A device is used whole, up to 1G.
     /// [default: 64M]

@@ -245,6 +245,8 @@ fn a_log_where_clients_could_write_or_without_a_disk_is_refused() {
     let log = places.log();
     let log = log.to_str().unwrap();
     run(["serve", "mem:", "--write-log", log]).complains(2, &["mem:"]);
+    let exported = run(["serve", "--export", "/srv", "--write-log", log]);
+    exported.complains(2, &["a single DIR", "nfskit serve DIR --export"]);
     let never = ["--write-log", log, "--metadata-sync", "never"];
     places.refused(&never).complains(2, &["--metadata-sync"]);
     run(["log", "inspect", log]).complains(3, &["data.wal"]);

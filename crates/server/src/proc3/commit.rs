@@ -5,17 +5,14 @@ use wire::nfs3::Procedure::Commit;
 use wire::nfs3::commit::{Args, Reply, ReplyOk};
 
 use crate::store::Store;
-use crate::types::Status;
 
-use super::{Context, changed, is_within_offsets};
+use super::{Context, changed, within_offsets};
 
 pub(super) async fn run<S: Store>(cx: &Context<'_, S>, args: Args) -> Reply {
     let file = cx.handle(&args.file)?;
-    let Args { offset, count, .. } = args;
-    let result = match is_within_offsets(offset, count) {
-        true => cx.store.commit(cx.caller, &file, offset, count).await,
-        false => cx.unchanged(&file, Status::Invalid).await,
-    };
+    // A count of 0 means all that follows.
+    let (offset, count) = within_offsets(args.offset, args.count);
+    let result = cx.store.commit(cx.caller, &file, offset, count).await;
     let (file_wcc, durable) = changed(Commit, result)?;
     Ok(ReplyOk { file_wcc, verf: durable.verifier().0 })
 }

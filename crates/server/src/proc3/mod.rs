@@ -243,11 +243,20 @@ fn changed<T>(procedure: Procedure, changed: Changed<T>) -> Result<(WccData, T),
     }
 }
 
-/// Whether `count` bytes from `offset` end where a file may end: offsets are signed 64-bit numbers
-/// in the interfaces of clients and servers.
+/// Where files end at the latest: offsets are signed 64-bit numbers in the interfaces of clients
+/// and servers.
+const OFFSET_MAX: u64 = i64::MAX.cast_unsigned();
+
+/// Whether `count` bytes from `offset` end where a file may end.
 fn is_within_offsets(offset: u64, count: u32) -> bool {
-    const OFFSET_MAX: u64 = i64::MAX.cast_unsigned();
     matches!(offset.checked_add(u64::from(count)), Some(..=OFFSET_MAX))
+}
+
+/// What of `count` bytes from `offset` lies where a file may have some: who reads whole pages
+/// requests more at the end of the longest file.
+fn within_offsets(offset: u64, count: u32) -> (u64, u32) {
+    let offset = offset.min(OFFSET_MAX);
+    (offset, u32::try_from(OFFSET_MAX - offset).map_or(count, |left| count.min(left)))
 }
 
 fn failure<D>(procedure: Procedure, status: Status, detail: D) -> Failure<D> {

@@ -7,9 +7,8 @@ use wire::nfs3::read::{Args, Reply, ReplyFail, ReplyOk};
 use wire::xdr::Bulk;
 
 use crate::store::{Extent, Store};
-use crate::types::Status;
 
-use super::{Context, is_within_offsets, looked};
+use super::{Context, looked, within_offsets};
 
 pub(super) async fn run<S: Store>(cx: &Context<'_, S>, args: Args, head: &mut Vec<u8>) -> Bytes {
     let found = find(cx, args).await;
@@ -33,9 +32,6 @@ async fn find<S: Store>(
 ) -> Result<(PostOpAttr, Extent), ReplyFail> {
     let file = cx.handle(&args.file)?;
     let count = args.count.min(cx.transfer_bytes_max);
-    let found = match is_within_offsets(args.offset, args.count) {
-        true => cx.store.read(cx.caller, &file, args.offset, count).await,
-        false => cx.untouched(&file, Status::Invalid).await,
-    };
-    looked(Read, found)
+    let (offset, count) = within_offsets(args.offset, count);
+    looked(Read, cx.store.read(cx.caller, &file, offset, count).await)
 }

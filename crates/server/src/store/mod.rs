@@ -239,6 +239,11 @@ pub trait Store: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Whether the root is known to be removed, so that its handle is good for nothing.
+    fn is_root_gone(&self) -> bool {
+        false
+    }
+
     /// Whether it keeps the replies to calls beside what they did.
     fn keeps_replies(&self) -> bool {
         false

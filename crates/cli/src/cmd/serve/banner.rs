@@ -28,6 +28,9 @@ const EXPORTS_MAX: usize = 20;
 const SLOW_LOG: &str = "a write of the log takes no less than a sync of the directory's disk: only \
     writes to many files at once can gain by it; a faster device would serve all";
 
+const FLEETING: &str = "good until this process ends or the kernel forgets the file: its file \
+                        system, such as FUSE, does not number files for good";
+
 const IN_MEMORY: &str = "on a tmpfs, or on what stands on one, or an overlay mounted volatile: \
                          nothing survives the machine's end";
 
@@ -39,6 +42,8 @@ pub(super) struct Banner<'a> {
     everyone: Option<Caller>,
     /// Exports of which nothing survives the machine's end.
     in_memory: Vec<String>,
+    /// Exports whose handles last no longer than the process, because of their file systems.
+    fleeting: Vec<String>,
     origin: Option<Origin>,
     address: Option<SocketAddr>,
     metrics: Option<SocketAddr>,
@@ -56,6 +61,7 @@ impl<'a> Banner<'a> {
             specs: Vec::new(),
             everyone: None,
             in_memory: Vec::new(),
+            fleeting: Vec::new(),
             origin: None,
             address: None,
             metrics: None,
@@ -79,6 +85,12 @@ impl<'a> Banner<'a> {
     pub(super) fn looks_at_directories(&mut self) {
         let in_memory = self.specs.iter().filter(|spec| write_log::is_in_memory(&spec.path));
         self.in_memory = in_memory.map(|spec| spec.name.clone()).collect();
+    }
+
+    /// Which of their file systems number files for a while only.
+    pub(super) fn looks_at_handles(&mut self, exports: &Exports<DirStore>) {
+        let fleeting = exports.iter().filter(|exported| !exported.store.has_lasting_identities());
+        self.fleeting = fleeting.map(|exported| exported.export.name.clone()).collect();
     }
 
     /// Whose files they are, if another server's.
@@ -155,6 +167,12 @@ impl<'a> Banner<'a> {
         }
     }
 
+    /// Exports whose handles do not last, and why.
+    fn handles(&self) -> Option<String> {
+        (!self.fleeting.is_empty())
+            .then(|| format!("those of {} are {FLEETING}", listed(&self.fleeting)))
+    }
+
     /// The device of a log that is emulated as well.
     fn emulated_log(&self) -> Option<LogDevice> {
         let log = self.args.write_log.first().filter(|_| self.kind.memory().is_some())?;
@@ -203,19 +221,23 @@ impl<'a> Banner<'a> {
     }
 }
 
-/// An export between which and everybody nothing stands but the network.
-pub(super) fn open_to_everybody<S>(address: SocketAddr, exports: &Exports<S>) -> Option<&str> {
-    let mut open =
-        exports.iter().map(|exported| &exported.export).filter(|export| export.is_open());
-    let first = open.next()?;
-    (!address.ip().is_loopback()).then_some(&first.name)
+/// The exports between which and everybody nothing stands but the network, first those where root
+/// of every host is root.
+pub(super) fn open_to_everybody<S>(address: SocketAddr, exports: &Exports<S>) -> Vec<&str> {
+    let all = exports.iter().map(|exported| &exported.export);
+    let mut open: Vec<_> =
+        all.filter(|export| export.is_open() && !address.ip().is_loopback()).collect();
+    open.sort_by_key(|export| export.rules.iter().all(|rule| rule.squash != Squash::None));
+    open.into_iter().map(|export| export.name.as_str()).collect()
 }
 
 /// The warning at the start.
-pub(super) fn warning(name: &str, address: SocketAddr, args: &Serve) -> String {
+pub(super) fn warning(names: &[&str], address: SocketAddr, args: &Serve) -> String {
+    let are = if names.len() == 1 { "is" } else { "are" };
     format!(
-        "warning: {name} is open to every host that reaches {address}: no clients are listed, or \
+        "warning: {} {are} open to every host that reaches {address}: no clients are listed, or \
          all are\n  try: {}, or --listen 127.0.0.1:{}",
+        listed(names),
         with_clients(args),
         address.port()
     )
@@ -276,6 +298,7 @@ impl fmt::Display for Banner<'_> {
         line(f, "durability", Some(self.durability()))?;
         line(f, "write-back", self.write_back.as_ref())?;
         self.write_log(f)?;
+        line(f, "handles", self.handles())?;
         line(f, "identity", Some(self.identity()))?;
         line(f, "clients", Some(self.reach(address)))?;
         line(f, "metrics", self.metrics.map(|metrics| format!("http://{metrics}/metrics")))?;
@@ -372,9 +395,9 @@ fn latencies_of([log_us, both_us, long_us]: [f64; 3], at_a_time: u32) -> String 
 }
 
 /// Names, and of more than a line has room for their number.
-fn listed(names: &[String]) -> String {
+fn listed(names: &[impl AsRef<str>]) -> String {
     const LISTED_MAX: usize = 3;
-    let first = names.iter().take(LISTED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let first = names.iter().take(LISTED_MAX).map(AsRef::as_ref).collect::<Vec<&str>>().join(", ");
     match names.len().saturating_sub(LISTED_MAX) {
         0 => first,
         more => format!("{first} and {more} more"),

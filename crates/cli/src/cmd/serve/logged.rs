@@ -14,7 +14,13 @@ use crate::args::{LogFailure, MetadataSync, Serve};
 
 /// A log belongs to a directory, and where its clients cannot write.
 pub(super) fn check_write_log(args: &Serve, kind: Kind) -> Result<(), Failure> {
-    let (false, Some(store)) = (args.write_log.is_empty(), &args.store) else { return Ok(()) };
+    if args.write_log.is_empty() {
+        return Ok(());
+    }
+    let Some(store) = &args.store else {
+        let what = "--write-log is for a single DIR, which --export only names";
+        return Err(Failure::usage(what, "nfskit serve DIR --export /=OPTIONS --write-log FILE"));
+    };
     let what = match kind {
         Kind::Emulated(_) => return check_emulated_log(args, store),
         Kind::Directories => return check_directory_log(args, store),

@@ -115,6 +115,7 @@ async fn serve_directories(
     let first = &exports.first().store;
     banner.serves(&specs, acts_as(first).as_ref());
     banner.looks_at_directories();
+    banner.looks_at_handles(&exports);
     banner.recovers(first);
     let of_logs = other_sizes(args, first).into_iter().chain(above_memory(first));
     of_logs.for_each(|warning| banner.warns(warning));

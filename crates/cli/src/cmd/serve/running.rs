@@ -51,8 +51,9 @@ impl Server<'_> {
         emulate(&clock, &link, &mut banner).await?;
         let limits = limits(args, &link, store_fds, &mut banner);
         banner.listens(sockets.address);
-        if let Some(name) = banner::open_to_everybody(sockets.address, &exports) {
-            output::say(banner::warning(name, sockets.address, args));
+        let open = banner::open_to_everybody(sockets.address, &exports);
+        if !open.is_empty() {
+            output::say(banner::warning(&open, sockets.address, args));
         }
         // Where it is taken, no client has been let in yet.
         let (measured, pages) = watch::bind(args)?.unzip();
@@ -179,7 +180,7 @@ fn reloaded<S: Store>(
     running.host.deny(&served::service(&running.engine));
     let exports = running.engine.exports();
     log.reload(Ok(&names(&exports)));
-    if let Some(name) = banner::open_to_everybody(address, &exports) {
+    for name in banner::open_to_everybody(address, &exports) {
         log.open_to_everybody(name, address);
     }
 }

@@ -3,6 +3,7 @@
 //! CI.
 
 mod beginning;
+mod below;
 mod cached;
 mod data;
 mod ending;

@@ -12,6 +12,7 @@ use log::reply::Effect;
 use rustix::fs::{Access as May, AtFlags, Gid, Mode, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 
+use super::acting::Acting;
 use super::errno::status;
 use super::exclusive;
 use super::objects::Object;
@@ -94,7 +95,10 @@ impl Tree {
         let changes = &exclusive::settled(&before, changes);
         let guarded = guard.is_none_or(|time| time == before.attr().changed);
         let result = match guarded {
-            true => self.acting.act_as(caller).and_then(|()| self.apply(caller, &object, changes)),
+            true => self
+                .part(caller, &object, &before)
+                .and_then(|()| self.acting.act_as(caller))
+                .and_then(|()| self.apply(caller, &object, changes)),
             false => Err(Status::NotSync),
         };
         let wcc = wcc(&before, &object);
@@ -106,6 +110,16 @@ impl Tree {
             _ => None,
         };
         Changed { wcc, result: result.map(|()| (Arc::clone(&object), ticket)) }
+    }
+
+    /// A file that may part does so before an attribute is set: that of one name would change in the
+    /// place of another's. Nothing is done for who may not set any.
+    fn part(&self, caller: &Caller, object: &Object, stat: &Stat) -> Result<(), Status> {
+        let may = self.acting == Acting::Process || [0, stat.uid()].contains(&caller.uid);
+        if object.may_part && object.kind == FileKind::Regular && may {
+            self.with_room(|| object.writing(&self.proc).map(drop))?;
+        }
+        Ok(())
     }
 
     /// In the order of the kernel's own server: the size first, because a truncation sets times

@@ -51,12 +51,16 @@ pub(super) fn settled(before: &Stat, changes: &SetAttr) -> SetAttr {
 }
 
 /// The rights noted in a file that has no mode yet. No file is taken for one that was read since it
-/// was made: its access time lies behind that.
+/// was made: its access time lies behind that. Nor one whose other time a client has set, as who
+/// copies a file does before it sets the mode: that is the verifier's, or of a later write.
 fn withheld(stat: &Stat) -> u32 {
     let attr = stat.attr();
     let is_read = |made| made <= attr.accessed && attr.accessed <= attr.changed;
+    let is_as_made = attr.size == 0 && attr.modified.nanos == 0;
+    let is_written =
+        attr.modified == attr.changed || attr.made.is_some_and(|made| made <= attr.modified);
     let noted = attr.accessed.nanos.wrapping_sub(WITHHELD_NANOS);
-    let has_no_mode = attr.mode & !MODE_UNSTATED == 0;
+    let has_no_mode = attr.mode & !MODE_UNSTATED == 0 && (is_as_made || is_written);
     match has_no_mode && noted <= RIGHTS && !attr.made.is_some_and(is_read) {
         true => noted,
         false => 0,

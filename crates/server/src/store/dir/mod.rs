@@ -84,13 +84,14 @@ pub mod write_log;
 mod writeback;
 
 use std::fmt;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use perf::units::Instant;
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use rustix::rand::GetRandomFlags;
 use tokio::sync::oneshot;
 
@@ -145,6 +146,16 @@ impl DirStore {
     }
 
     fn open_with(path: &Path, options: &DirOptions, call: SyncCall) -> Result<Self, OpenError> {
+        Self::open_on(path, options, call, FileSystem::of)
+    }
+
+    /// With what tells the file system of the directory.
+    fn open_on(
+        path: &Path,
+        options: &DirOptions,
+        call: SyncCall,
+        file_system: fn(BorrowedFd<'_>) -> Result<FileSystem, Errno>,
+    ) -> Result<Self, OpenError> {
         // The store's own threads inherit what this one acts as.
         act_as_server();
         sys::outlive_file_size_limit();
@@ -166,11 +177,11 @@ impl DirStore {
         })?;
         let stat = Stat::of(&root).map_err(OpenError::Stat)?;
         let beneath = Beneath::probe(root.as_fd());
-        let file_system = FileSystem::of(root.as_fd()).map_err(OpenError::Stat)?;
+        let file_system = file_system(root.as_fd()).map_err(OpenError::Stat)?;
         if file_system.is_overlay() && !layers::keep_numbers(&root, &stat) {
             return Err(OpenError::Layers);
         }
-        let handles = Handles::choose(&root, beneath, acting, options)?;
+        let handles = Handles::choose(&root, beneath, acting, options, &file_system)?;
         let root_handle = handles.root(root.as_fd()).map_err(OpenError::RootHandle)?;
         let proc = Arc::new(ProcFds::open(acting).map_err(OpenError::Proc)?);
         let pool = |name, threads, jobs_max| {
@@ -275,6 +286,12 @@ impl DirStore {
     pub fn handles_in_use(&self) -> HandlesInUse {
         self.tree.handles.in_use()
     }
+
+    /// Whether its file system has numbers and handles that mean the same files later on; else
+    /// handles end with the process, and when the kernel forgets a file.
+    pub fn has_lasting_identities(&self) -> bool {
+        self.tree.file_system.has_lasting_identities()
+    }
 }
 
 /// The write log, if there is to be one; a directory that has one is not served without it.
@@ -337,6 +354,10 @@ impl Store for DirStore {
         readings.extend(self.tree.syncer.readings());
         readings.extend(self.tree.log.iter().flat_map(Log::readings));
         readings
+    }
+
+    fn is_root_gone(&self) -> bool {
+        self.tree.root.is_deleted()
     }
 
     fn keeps_replies(&self) -> bool {

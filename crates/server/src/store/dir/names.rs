@@ -376,7 +376,8 @@ impl Tree {
                 removed.map_err(|error| of_directory_that_may_be_full(status(error)))
             };
             // Mostly the handle is of no interest, only whether the file is in the cache.
-            let plain = if self.handles.follow_names() {
+            let by_child = self.handles.follow_names() || !self.file_system.has_own_numbers();
+            let plain = if by_child {
                 None
             } else {
                 let stat = Stat::named(dir.path(), name).map_err(status)?;
@@ -388,6 +389,7 @@ impl Tree {
                 file_id(&stat.attr())
             } else {
                 let child = self.child(dir, name)?;
+                self.close_before(&child.handle);
                 // Whoever opens the handle meanwhile would have the file searched for.
                 let _moving = self.handles.moving();
                 unlink()?;
@@ -403,11 +405,20 @@ impl Tree {
     /// its last descriptor is closed.
     fn forget_unlinked(&self, stat: &Stat) {
         let last = stat.kind() == FileKind::Directory || stat.links() <= 1;
-        if let Some(object) = self.objects.recognise(stat).filter(|_| last) {
+        if let Some(object) = self.recognise(stat).filter(|_| last) {
             let descriptors = self.objects.forget(&object.handle);
             if stat.size() >= LARGE_FILE_BYTES {
                 self.syncer.drop_aside((object, descriptors));
             }
+        }
+    }
+
+    /// A program behind FUSE hides what is removed while it is open under another name in the same
+    /// directory, which then is not empty. What nobody uses is closed first, unless it waits for a
+    /// sync.
+    fn close_before(&self, removed: &Handle) {
+        if self.file_system.is_fuse() && !self.objects.is_unsynced(removed) {
+            self.objects.forget(removed);
         }
     }
 
@@ -474,6 +485,9 @@ impl Tree {
             Err(status) => return Err(status),
         };
         let file = file_id(&source.stat.attr());
+        if let Some(target) = target.as_ref().filter(|target| target.handle != source.handle) {
+            self.close_before(&target.handle);
+        }
         let _moving = self.handles.moving();
         rustix::fs::renameat(from.path(), from_name.as_bytes(), to.path(), to_name.as_bytes())
             .map_err(|error| of_directory_that_may_be_full(status(error)))?;

@@ -40,6 +40,9 @@ pub(super) struct Object {
     /// Device and inode, which are its own as long as `path` is open.
     number: (u64, u64),
     pub(super) kind: FileKind,
+    /// It had several names when it was met, on an overlay that makes another file of the one that
+    /// is written to: then its number is another one.
+    pub(super) may_part: bool,
     /// O_PATH, or more.
     path: OwnedFd,
     /// `path` is open for reading and writing: the file was made with it.
@@ -83,6 +86,7 @@ impl Object {
             handle,
             number: stat.identity().number(),
             kind: stat.kind(),
+            may_part: false,
             path,
             path_writes: false,
             read: OnceLock::new(),
@@ -109,15 +113,24 @@ impl Object {
         self.path.as_fd()
     }
 
-    /// Attributes now; `Stale` for a file that was deleted.
+    /// Attributes now; `Stale` for a file that was deleted, and for one that has parted.
     pub(super) fn stat(&self) -> Result<Stat, Status> {
         let stat = Stat::of(&self.path).map_err(status)?;
-        if stat.is_deleted() {
+        if stat.is_deleted() || self.is_other(&stat) {
             // However often it is requested, nobody has a use for it.
             self.used.store(LONG_AGO, Ordering::Relaxed);
             return Err(Status::Stale);
         }
         Ok(stat)
+    }
+
+    fn is_other(&self, stat: &Stat) -> bool {
+        self.may_part && stat.identity().number() != self.number
+    }
+
+    /// What its descriptors lead to is another file than its handle names.
+    pub(super) fn has_parted(&self) -> bool {
+        self.may_part && Stat::of(&self.path).is_ok_and(|stat| self.is_other(&stat))
     }
 
     /// It has no name any more.
@@ -163,6 +176,10 @@ impl Object {
         let writing = open(OFlags::RDWR, true)
             .or_else(|_: Errno| open(OFlags::WRONLY, false))
             .map_err(status)?;
+        // Being opened is what parts it, before a byte is written.
+        if self.has_parted() {
+            return Err(Status::Stale);
+        }
         Ok(self.write.get_or_init(|| writing).fd.as_fd())
     }
 
@@ -239,6 +256,11 @@ impl Objects {
         cached.objects.peek(handle).is_some() || cached.leaving.get(handle).is_some_and(is_leaving)
     }
 
+    /// Whether it is cached with unstable writes that wait for a sync.
+    pub(super) fn is_unsynced(&self, handle: &Handle) -> bool {
+        self.cached.read().objects.peek(handle).is_some_and(|object| object.is_unsynced())
+    }
+
     /// Notes that the object is in use, in memory that is mostly left as it is.
     fn touched(&self, object: &Arc<Object>) -> Arc<Object> {
         let now = self.now.load(Ordering::Relaxed);
@@ -248,7 +270,8 @@ impl Objects {
         Arc::clone(object)
     }
 
-    /// A file that is cached. While it is, nothing else has its number.
+    /// A file that is cached. While it is, nothing else has its number, where
+    /// [`super::file_system::FileSystem::has_own_numbers`].
     pub(super) fn recognise(&self, stat: &Stat) -> Option<Arc<Object>> {
         let cached = self.cached.read();
         let handle = cached.handles.get(&stat.identity().number())?;

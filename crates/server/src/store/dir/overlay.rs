@@ -15,6 +15,19 @@ pub(super) fn is_volatile(file: BorrowedFd<'_>) -> bool {
     has_volatile(&options)
 }
 
+/// Whether the names of one file become files of their own when it is first written to: it is
+/// copied to the upper layer under one of its names, unless an index (`index=on`) has the others.
+/// What cannot be told is taken for so.
+pub(super) fn parts_names(file: BorrowedFd<'_>) -> bool {
+    options_at(file).is_none_or(|options| parts(&options, has_index_by_default))
+}
+
+/// What an overlay does that does not say `index=`.
+fn has_index_by_default() -> bool {
+    let read = std::fs::read("/sys/module/overlay/parameters/index");
+    read.is_ok_and(|text| text.starts_with(b"Y"))
+}
+
 /// Of the overlay that a file is in.
 pub(super) fn upper_layer(file: BorrowedFd<'_>) -> Option<PathBuf> {
     upper_of(&options_at(file)?)
@@ -38,6 +51,12 @@ fn has_volatile(options: &[u8]) -> bool {
     each(options).any(|option| matches!(option, b"volatile" | b"fsync=volatile"))
 }
 
+fn parts(options: &[u8], has_index_by_default: impl Fn() -> bool) -> bool {
+    let index = each(options).find_map(|option| option.strip_prefix(b"index="));
+    let has_index = index.map_or_else(has_index_by_default, |index| index == b"on");
+    upper_of(options).is_some() && !has_index
+}
+
 fn upper_of(options: &[u8]) -> Option<PathBuf> {
     let upper = each(options).find_map(|option| option.strip_prefix(b"upperdir="))?;
     Some(PathBuf::from(OsStr::from_bytes(&unescaped(upper))))
@@ -59,5 +78,9 @@ mod tests {
         assert_eq!(line(mounts, "3"), None);
         assert_eq!([of("37"), of("38")].map(has_volatile), [false, true]);
         assert!(has_volatile(b"rw,fsync=volatile"));
+        assert!(parts(of("37"), || false) && !parts(of("37"), || true));
+        let upper = b"rw,upperdir=/up,index=on";
+        assert!(!parts(upper, || false) && parts(b"upperdir=/up,index=off", || true));
+        assert!(!parts(b"ro,lowerdir=/a:/b", || false), "nothing is ever copied up");
     }
 }

@@ -74,7 +74,10 @@ impl Tree {
             return Ok(Arc::clone(&self.root));
         }
         if let Some(object) = self.objects.find(handle) {
-            return Ok(object);
+            if !object.has_parted() {
+                return Ok(object);
+            }
+            self.objects.forget(handle);
         }
         if let Some((object, gone)) = self.objects.take_back(handle) {
             self.syncer.retire(gone);
@@ -189,12 +192,17 @@ impl Tree {
         name: Component<'_>,
     ) -> Result<Option<(Node, Identity)>, Status> {
         let stat = Stat::named(dir.path(), name).map_err(status)?;
-        let known = self.objects.recognise(&stat);
+        let known = self.recognise(&stat);
         let Some(known) = known.filter(|_| stat.is_no_mount_root()) else {
             return Ok(None);
         };
         let handle = self.handles.name_again(&dir.handle, name, known.handle)?;
         Ok(Some((Node { handle, attr: stat.attr() }, stat.identity())))
+    }
+
+    /// A file that is cached, by its number; where others can have it, none is.
+    pub(super) fn recognise(&self, stat: &Stat) -> Option<Arc<Object>> {
+        self.file_system.has_own_numbers().then(|| self.objects.recognise(stat)).flatten()
     }
 
     /// A file that was not met before, in two system calls. The handle comes first: if another file
@@ -222,7 +230,14 @@ impl Tree {
 
     /// Puts a file that was met into the cache of objects.
     pub(super) fn keep(&self, handle: Handle, stat: &Stat, fd: OwnedFd) -> Arc<Object> {
-        self.keep_object(Object::new(handle, stat, fd))
+        let several = stat.kind() != FileKind::Directory && stat.links() > 1;
+        let may_part = self.file_system.parts_names && several;
+        if may_part && self.objects.find(&handle).is_some_and(|old| old.has_parted()) {
+            self.objects.forget(&handle);
+        }
+        let mut object = Object::new(handle, stat, fd);
+        object.may_part = may_part;
+        self.keep_object(object)
     }
 
     pub(super) fn keep_object(&self, mut object: Object) -> Arc<Object> {
@@ -312,7 +327,7 @@ impl Tree {
         self.log.as_ref()?;
         let dir = self.directory(dir).ok()?;
         let stat = Stat::named(dir.path(), Component::new(name).ok()?).ok()?;
-        self.objects.recognise(&stat)
+        self.recognise(&stat)
     }
 
     /// Both syncs at once, so that one commit of a journal can serve the two.

@@ -163,10 +163,13 @@ impl Tree {
     }
 
     fn child_above(&self, fd: OwnedFd, stat: Stat) -> Result<Child, Status> {
-        if stat.identity() == self.root_identity {
+        if stat.identity() == self.root_identity && self.file_system.has_own_numbers() {
             return self.root_again();
         }
         let handle = self.handles.of_parent(fd.as_fd(), &stat)?;
+        if handle == self.root.handle {
+            return self.root_again();
+        }
         Ok(Child { fd, stat, handle })
     }
 

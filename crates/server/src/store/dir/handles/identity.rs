@@ -1,12 +1,14 @@
 //! Who a file is, so that a handle that says so never means another one, and the same after a
 //! restart of the machine.
 //!
-//! Device, inode and time of birth do for most file systems, with three exceptions:
+//! Device, inode and time of birth do for most file systems, with these exceptions:
 //!
 //! - Some keep no time of birth (ext4 with inodes of 128 bytes, many FUSE file systems): a file
 //!   that gets the inode of a deleted one would be taken for it. On overlayfs the time is that of
 //!   the layer, and another one once the file was copied up. There the kernel's handle of the file
 //!   stands in its place, which has the inode's generation; nobody needs privilege to ask for it.
+//!   On FUSE, too: a program may pass the numbers and times of several file systems on, and the
+//!   kernel's handle has the node that the program has made of the file.
 //! - The device of btrfs, overlayfs and device mapper is a number that is given anew at each mount.
 //!   That of the root's file system is left out, and what survives a restart is stored under the
 //!   file system's own id. A subvolume of btrfs inside has a device of its own: there what statfs
@@ -45,11 +47,10 @@ pub(super) struct Identities {
 impl Identities {
     /// For that of `root`. `None`: its files cannot be distinguished from later ones with the same
     /// inode.
-    pub(super) fn of(root: &OwnedFd) -> Result<Option<Self>, Errno> {
+    pub(super) fn of(root: &OwnedFd, file_system: &FileSystem) -> Result<Option<Self>, Errno> {
         let stat = Stat::of(root)?;
         let has_generations = generation(root.as_fd()).is_ok();
-        let file_system = FileSystem::of(root.as_fd())?;
-        let births_last = !file_system.is_overlay();
+        let births_last = !file_system.is_overlay() && !file_system.is_fuse();
         let this = Self {
             device: stat.device(),
             file_system: file_system_id(root)?.unwrap_or_else(|| stat.device()),

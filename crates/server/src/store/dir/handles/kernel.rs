@@ -33,6 +33,7 @@ use crate::siphash::siphash;
 use crate::small_file;
 use crate::store::dir::beneath::Component;
 use crate::store::dir::errno::{stale_status, status};
+use crate::store::dir::file_system::FileSystem;
 use crate::store::dir::sys::{self, KERNEL_HANDLE_BYTES_MAX, KernelHandle};
 use crate::types::{Handle, Status};
 
@@ -51,20 +52,25 @@ pub(in crate::store::dir) struct Kernel {
 }
 
 impl Kernel {
-    /// Tries whether this process may open handles here, and finds the key.
+    /// Tries whether this process may open handles here, and finds the key: one of its own, where
+    /// what the kernel's handles mean does not last.
     pub(super) fn probe(
         root: &OwnedFd,
         key: Option<[u8; 16]>,
         state_dir: Option<&Path>,
+        file_system: &FileSystem,
     ) -> Result<Self, Errno> {
         let (handle, mount) = sys::name_to_handle(root.as_fd())?;
         sys::open_by_handle(root.as_fd(), &handle, OFlags::PATH | OFlags::CLOEXEC)?;
-        let (key, survives_restart) = match find_key(root, key, state_dir) {
-            Ok(key) => (key_of_root(&key, &handle), true),
-            Err(_) => (random_key()?, false),
+        let lasting = file_system.has_lasting_identities();
+        let (key, survives_restart) = match find_key(root, key, state_dir).ok().filter(|_| lasting)
+        {
+            Some(key) => (key_of_root(&key, &handle), true),
+            None => (random_key()?, false),
         };
         // FUSE has a handle of the form of xfs with a number of its own in it.
-        let tell_inodes = inode_in(&handle) == Some(rustix::fs::fstat(root)?.st_ino);
+        let tell_inodes = file_system.has_own_numbers()
+            && inode_in(&handle) == Some(rustix::fs::fstat(root)?.st_ino);
         Ok(Self { key, survives_restart, mount, tell_inodes })
     }
 

@@ -62,6 +62,11 @@ impl Known {
         (known, Key { identity: root, serial: ROOT_SERIAL })
     }
 
+    /// Of files that are met from now on.
+    pub(super) fn begin_serials_at(&mut self, serial: u32) {
+        self.serials = serial;
+    }
+
     pub(super) fn is_stored(&self) -> bool {
         self.stored.is_some()
     }

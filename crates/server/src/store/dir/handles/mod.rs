@@ -1,5 +1,6 @@
 //! File handles: which file a client means. Two kinds behind one face, chosen when the store is
-//! opened: [`kernel`] where the process may open the kernel's own handles, [`table`] elsewhere.
+//! opened: [`kernel`] where the process may open the kernel's own handles and they last, [`table`]
+//! elsewhere.
 //! Each handle begins with its kind's marker.
 
 mod identity;
@@ -13,11 +14,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 
+use self::identity::Identities;
 use self::kernel::Kernel;
 pub(super) use self::kernel::{KEY_ATTRIBUTE, kernel_handle, unsealed};
 use self::table::{Moving, Table};
 use super::acting::Acting;
 use super::beneath::{Beneath, Component};
+use super::file_system::FileSystem;
 use super::stat::Stat;
 use super::{DirOptions, HandleChoice, HandlesInUse, OpenError};
 use crate::types::{Handle, Status};
@@ -40,19 +43,23 @@ impl Handles {
         beneath: Beneath,
         acting: Acting,
         options: &DirOptions,
+        file_system: &FileSystem,
     ) -> Result<Self, OpenError> {
-        let kernel = || {
-            Kernel::probe(root, options.handle_key, options.state_dir.as_deref()).map(Self::Kernel)
-        };
+        let lasting = file_system.has_lasting_identities();
+        let state_dir = options.state_dir.as_deref();
+        let kernel =
+            || Kernel::probe(root, options.handle_key, state_dir, file_system).map(Self::Kernel);
         let table = || {
+            let identities = Identities::of(root, file_system).map_err(OpenError::Stat)?;
+            let identities = identities.ok_or(OpenError::Indistinct)?;
+            let state = state_dir.filter(|_| lasting).map(|dir| (dir, acting));
             let max = options.table_handles_max;
-            let state = options.state_dir.as_deref().map(|dir| (dir, acting));
-            Ok(Self::Table(Box::new(Table::open(root, beneath, max, state)?)))
+            Ok(Self::Table(Box::new(Table::open(root, identities, beneath, max, state)?)))
         };
         match options.handles {
             HandleChoice::Kernel => kernel().map_err(OpenError::KernelHandles),
-            HandleChoice::Table => table(),
-            HandleChoice::Best => kernel().or_else(|_: Errno| table()),
+            HandleChoice::Best if lasting => kernel().or_else(|_: Errno| table()),
+            HandleChoice::Best | HandleChoice::Table => table(),
         }
     }
 

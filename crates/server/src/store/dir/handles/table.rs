@@ -32,11 +32,11 @@ use super::identity::Identities;
 use super::known::{Key, Known, PLACES_MAX, Place};
 use super::persisted::Persisted;
 use super::search;
-use crate::store::dir::OpenError;
 use crate::store::dir::acting::Acting;
 use crate::store::dir::beneath::{Beneath, Component};
 use crate::store::dir::errno::{stale_status, status};
 use crate::store::dir::stat::{Identity, Stat};
+use crate::store::dir::{OpenError, random};
 use crate::store::state::StateError;
 use crate::types::{Handle, Status};
 
@@ -52,25 +52,29 @@ pub(in crate::store::dir) struct Table {
     moves: RwLock<()>,
 }
 
+/// Three bytes, so that handles of version 2 have room for the first sixteen million.
+const SERIALS_MASK: u64 = 0xff_ffff;
+
 /// A rename or a removal under way.
 pub(in crate::store::dir) type Moving<'a> = RwLockWriteGuard<'a, ()>;
 
 impl Table {
     /// A table of at most `entries_max` files. What it knows is stored in the directory, if there
-    /// is one, and it begins with what was stored.
+    /// is one, and it begins with what was stored. Without, its serials are other ones than those
+    /// of an earlier process: identities need not last longer than this one.
     pub(super) fn open(
         root: &OwnedFd,
+        identities: Identities,
         beneath: Beneath,
         entries_max: usize,
         state: Option<(&Path, Acting)>,
     ) -> Result<Self, OpenError> {
         let stat = Stat::of(root).map_err(OpenError::Stat)?;
-        let identities = Identities::of(root).map_err(OpenError::Stat)?;
-        let identities = identities.ok_or(OpenError::Indistinct)?;
         let root = identities.identify(root.as_fd(), &stat).map_err(OpenError::RootHandle)?;
         let table = Self::new(root, identities, beneath, entries_max);
-        if let Some((dir, acting)) = state {
-            table.keep_in(dir, acting, entries_max)?;
+        match state {
+            Some((dir, acting)) => table.keep_in(dir, acting, entries_max)?,
+            None => table.known.write().begin_serials_at((random()? & SERIALS_MASK) as u32),
         }
         Ok(table)
     }

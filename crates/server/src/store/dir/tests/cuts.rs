@@ -48,7 +48,7 @@ fn start(place: &Path, has: Has, boot: u8, fails: &Arc<AtomicBool>) -> Result<Di
         _ => options.write_log.as_mut().unwrap().is_faster = Some(has == Has::FastLog),
     }
     let fails = Arc::clone(fails);
-    let call = Box::new(move |fd: std::os::fd::BorrowedFd<'_>, need: Need| {
+    let call = Box::new(move |fd: BorrowedFd<'_>, need: Need| {
         if fails.load(Ordering::SeqCst) { Err(Errno::IO) } else { sync::sync_call(fd, need) }
     });
     DirStore::open_with(&place.join("disk"), &options, call)

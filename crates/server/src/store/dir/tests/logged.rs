@@ -58,7 +58,7 @@ impl Logged {
 
     fn try_open(&self) -> Result<DirStore, OpenError> {
         let (syncs, fails) = (Arc::clone(&self.syncs), Arc::clone(&self.fails));
-        let call = Box::new(move |fd: std::os::fd::BorrowedFd<'_>, need: Need| {
+        let call = Box::new(move |fd: BorrowedFd<'_>, need: Need| {
             syncs.fetch_add(1, Ordering::SeqCst);
             match fails.load(Ordering::SeqCst) {
                 true => Err(Errno::IO),

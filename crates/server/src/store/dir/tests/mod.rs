@@ -9,6 +9,7 @@ mod covered;
 mod cut_replies;
 mod cuts;
 mod data;
+mod foreign;
 mod handles;
 mod idle;
 mod listing;

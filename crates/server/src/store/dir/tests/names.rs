@@ -186,6 +186,24 @@ fn an_exclusive_create_gets_no_rights_that_a_default_acl_withholds() {
     });
 }
 
+/// What cp -a does: the times of its source, and then the mode.
+#[test]
+fn a_copy_gets_its_mode_whatever_time_its_source_was_read() {
+    each_kind(|at| {
+        let how = CreateHow::Guarded(mode(0o600));
+        let copy = block_on(at.store.create(&ME, &at.root(), b"copy", how)).result.unwrap().handle;
+        at.write(&copy, 0, b"data").unwrap();
+        let accessed = Time { secs: 1_700_000_000, nanos: 717_000_000 + 0o044 };
+        let modified = Time { secs: 1_700_000_000, nanos: 123_456_789 };
+        let (to_accessed, to_modified) = (SetTime::To(accessed), SetTime::To(modified));
+        let times = SetAttr { accessed: to_accessed, modified: to_modified, ..SetAttr::default() };
+        at.set_attr(&copy, times).unwrap();
+        at.set_attr(&copy, mode(0o644)).unwrap();
+        let attr = at.attr(&copy).unwrap();
+        assert_eq!((attr.mode, attr.accessed), (0o644, accessed));
+    });
+}
+
 #[test]
 fn a_device_that_linux_has_no_numbers_for_is_not_made() {
     each_kind(|at| {

@@ -21,7 +21,7 @@ fn fixture(options: &DirOptions) -> (Fixture, Disk) {
     let (begin, began) = mpsc::channel();
     let (outcome, outcomes) = mpsc::channel();
     let outcomes = Mutex::new(outcomes);
-    let call = Box::new(move |_: std::os::fd::BorrowedFd<'_>, need| {
+    let call = Box::new(move |_: BorrowedFd<'_>, need| {
         // A test that has ended wants nothing more to wait.
         let _ = begin.send(need);
         outcomes.lock().recv().unwrap_or(Ok(()))

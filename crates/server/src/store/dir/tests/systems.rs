@@ -190,6 +190,74 @@ fn files_of_an_overlay_keep_their_handles_and_listings_are_whole() {
     assert_eq!(fs::read_dir(at.path("dir")).unwrap().count(), 0);
 }
 
+/// The names of a file of a lower layer: the one that is written to becomes a file of its own.
+#[test]
+fn what_is_written_to_one_name_of_a_file_that_an_overlay_parts_is_in_no_other() {
+    for open_files_max in [Some(3), None] {
+        let place = tempfile::tempdir().unwrap();
+        let layers = layers(place.path(), "", "");
+        let [lower, _, _, root] = &layers;
+        fs::write(format!("{lower}/h1"), "lower").unwrap();
+        let all_read = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+        fs::set_permissions(format!("{lower}/h1"), all_read).unwrap();
+        for name in ["h2", "h3"] {
+            fs::hard_link(format!("{lower}/h1"), format!("{lower}/{name}")).unwrap();
+        }
+        let Some(_mount) = overlay(&layers, ",index=off") else { return };
+        let root = PathBuf::from(root);
+        let Fixture { options, place, .. } = table_on(place, &root);
+        let options = DirOptions { open_files_max, ..options };
+        let at = Fixture { store: DirStore::open(&root, &options).unwrap(), options, place };
+        let read = |name: &str| {
+            let node = at.lookup(&at.root(), name).unwrap();
+            String::from_utf8(at.read(&node.handle, 0, 9).unwrap().0).unwrap()
+        };
+        let of = |name: &str| fs::read_to_string(at.path(name)).unwrap();
+        let write = |name: &str, data: &'static [u8]| {
+            let node = at.lookup(&at.root(), name).unwrap();
+            at.write(&node.handle, 0, data)
+        };
+        let shared = ["h1", "h2", "h3"].map(|name| at.lookup(&at.root(), name).unwrap().handle);
+        let mode_0600 = at.set_attr(&shared[0], mode(0o600));
+        assert_eq!(mode_0600.unwrap_err(), Status::Stale);
+        // Whichever name has parted, none has changed, and who looks it up again writes to it.
+        for (name, data) in [("h1", b"to h1"), ("h3", b"to h3")] {
+            let tries: Vec<_> = (0..4).map(|_| write(name, data)).collect();
+            assert!(tries.contains(&Ok(5)), "{tries:?}");
+            assert!(tries.iter().all(|tried| [Ok(5), Err(Status::Stale)].contains(tried)));
+        }
+        for (name, data) in [("h1", "to h1"), ("h2", "lower"), ("h3", "to h3")] {
+            assert_eq!((read(name).as_str(), of(name).as_str()), (data, data), "{name}");
+            let metadata = fs::metadata(at.path(name)).unwrap();
+            assert_eq!(
+                std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o777,
+                0o644
+            );
+        }
+        // A local program writes to the last.
+        at.lookup(&at.root(), "h2").unwrap();
+        fs::write(at.path("h2"), "local").unwrap();
+        assert_eq!(read("h2"), "local");
+        for handle in shared {
+            assert!(at.read(&handle, 0, 9).is_err(), "it named a file that has no name now");
+        }
+    }
+}
+
+#[test]
+fn the_names_of_a_file_stay_together_on_an_overlay_with_an_index() {
+    let place = tempfile::tempdir().unwrap();
+    let layers = layers(place.path(), "", "");
+    fs::write(format!("{}/h1", layers[0]), "lower").unwrap();
+    fs::hard_link(format!("{}/h1", layers[0]), format!("{}/h2", layers[0])).unwrap();
+    let Some(_mount) = overlay(&layers, ",index=on") else { return };
+    let at = table_on(place, Path::new(&layers[3]));
+    let (h1, h2) = (at.lookup(&at.root(), "h1").unwrap(), at.lookup(&at.root(), "h2").unwrap());
+    assert_eq!(h1.handle, h2.handle);
+    assert_eq!(at.write(&h1.handle, 0, b"UPPER"), Ok(5));
+    assert_eq!(fs::read(at.path("h2")).unwrap(), b"UPPER");
+}
+
 /// Its syncs do nothing, by the document of the kernel.
 #[test]
 fn a_volatile_overlay_is_no_more_stable_than_memory() {

@@ -35,7 +35,8 @@ pub enum LogError {
     #[error("a write log is only for names and attributes that are synced")]
     NeedsSyncedMetadata,
     #[error(
-        "a write log is only for a directory whose files can be opened by the kernel's handles"
+        "a write log is only for a directory whose files can be opened by the kernel's handles, \
+         after a restart too"
     )]
     NeedsHandles,
     #[error(
