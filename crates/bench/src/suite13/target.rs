@@ -77,7 +77,7 @@ impl Server {
 
 /// An empty directory to mount on, removed with this value: not with what is in it, which would be
 /// the server's if it were still mounted. It lies in a directory that nobody else may enter: what
-/// root mounts has the modes of the server's own root, and would be open to every user of this host.
+/// root mounts has the modes of the server's own root, and would be open to all users of this host.
 pub(super) struct MountPoint(PathBuf);
 
 impl MountPoint {
@@ -86,7 +86,7 @@ impl MountPoint {
         let inside = made.path().join("suite13");
         std::fs::create_dir(&inside).map_err(Failure::resources)?;
         // Removed by us, not with what may still be mounted.
-        let _kept = made.keep();
+        let _: PathBuf = made.keep();
         Ok(Self(inside))
     }
 

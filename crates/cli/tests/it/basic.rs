@@ -251,7 +251,8 @@ fn an_interrupted_run_records_the_tests_that_were_whole() {
         (tempfile::tempdir().unwrap(), Served::folder(&["--metadata-sync", "never"]));
     let out = tempfile::tempdir().unwrap();
     let json = out.path().join("basic.json");
-    let long = ["--test", "3,6", "--count", "20000", "--json", json.to_str().unwrap()];
+    let long =
+        ["--test", "3,6", "--files", "20000", "--count", "20000", "--json", json.to_str().unwrap()];
     let url = served.url();
     for (place, path) in [(dir.path().to_str().unwrap(), dir.path()), (&*url, served.path())] {
         let option = if path == dir.path() { "--dir" } else { "--target" };

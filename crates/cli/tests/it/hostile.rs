@@ -525,7 +525,7 @@ fn connections_are_no_more_than_the_limit_of_descriptors_has_room_for() {
     limited.args([env!("CARGO_BIN_EXE_nfskit"), "serve", "mem:"]);
     let served = Served::start(limited, "127.0.0.1:0");
     served.program.wait_for(|banner| {
-        banner.contains("warning     384 connections at once, not 4096").then_some(())
+        banner.contains("warning     336 connections at once, not 4096").then_some(())
     });
     served.stop();
 }

@@ -25,18 +25,19 @@ pub(super) static RULE: Rule = Rule {
         },
     ],
     source: "RFC 9293, section 3.8.6.3 (an acknowledgement may wait for data to go with it); \
-             Linux, include/net/tcp.h (TCP_DELACK_MIN, 40 ms); 150 bytes whose reply took 10 ms had a \
-             smoothed round trip of 10.2 ms over a link of 5 us, 4.3 KB one of 0.01 ms, 66 KB one \
-             of 5.4 ms; the thresholds are ours",
-    explanation: "TCP's smallest round trip is of the network's best moment: a queue, or a link \
-                  whose delay has changed, is not in it. The smoothed one has them in it, and the \
-                  server's time, too, where it acknowledges small calls with its replies only. What is \
-                  between the two, and no more than the calls that do least take, is the network's \
-                  or the server's. Where calls carry data that are acknowledged at once, and take \
-                  hardly longer than their acknowledgements, it is likely the network's.",
-    remedy: "Find out which: `ping` the server while it is slow. The server's kernel answers, and \
-             neither NFS nor a disk is in that.",
-    gain: "Cannot be predicted: it is not known what is to be made faster.",
+             Linux, include/net/tcp.h (TCP_DELACK_MIN, 40 ms); 150 bytes whose reply took 10 ms \
+             had a smoothed round trip of 10.2 ms over a link of 5 us, 4.3 KB one of 0.01 ms, \
+             66 KB one of 5.4 ms; the thresholds are ours",
+    explanation: "TCP's smallest round trip shows the network at its best: without a queue, and \
+                  before a link's delay has grown. The smoothed round trip contains both. It also \
+                  contains the server's time, where the server acknowledges small calls only with \
+                  its replies. What lies between the two, up to the time of the lightest calls, is \
+                  the network's or the server's. Where calls carry data that are acknowledged at \
+                  once, and take hardly longer than their acknowledgements, it is likely the \
+                  network's.",
+    remedy: "Find out which: `ping` the server while it is slow. The server's kernel answers, \
+             without NFS or a disk.",
+    gain: "Cannot be predicted: it is not known which of the two must become faster.",
     explained_by: &["full-path", "tcp-loss"],
     judge,
 };
@@ -97,8 +98,8 @@ fn smoothed(mount: &Mounted<'_>, floor: Floor) -> String {
 fn remedy(mount: &Mounted<'_>, most_ms: f64) -> String {
     format!(
         "tell them apart: ping -c 20 {} while it is slow, which the server's kernel answers \
-         without NFS or a disk. If it takes about {most_ms:.1} ms, the network is slow; if far less, the \
-         server is (nfskit doctor there)",
+         without NFS or a disk. If it takes about {most_ms:.1} ms, the network is slow; if far \
+         less, the server is (nfskit doctor there)",
         mount.host()
     )
 }

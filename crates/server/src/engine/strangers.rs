@@ -2,7 +2,7 @@
 //! that it may not mount. All else is AUTH_TOOWEAK. Without an answer a mount would wait for its
 //! own limit, which is minutes.
 //!
-//! Its NFS calls get no answer, but for NULL: they come of a mount of when it was named. Exports may
+//! Its NFS calls get no answer, but for NULL: they are of a mount of when it was named. Exports may
 //! have been changed by mistake, and an error would cost its programs what they have written.
 //!
 //! A reply is made from the head of the call, at once: no store, no table of replies and no metrics

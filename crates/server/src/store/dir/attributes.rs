@@ -112,8 +112,8 @@ impl Tree {
         Changed { wcc, result: result.map(|()| (Arc::clone(&object), ticket)) }
     }
 
-    /// A file that may part does so before an attribute is set: that of one name would change in the
-    /// place of another's. Nothing is done for who may not set any.
+    /// A file that may part does so before an attribute is set: that of one name would change in
+    /// the place of another's. Nothing is done for who may not set any.
     fn part(&self, caller: &Caller, object: &Object, stat: &Stat) -> Result<(), Status> {
         let may = self.acting == Acting::Process || [0, stat.uid()].contains(&caller.uid);
         if object.may_part && object.kind == FileKind::Regular && may {

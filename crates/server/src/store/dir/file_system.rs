@@ -167,7 +167,7 @@ impl FileSystem {
     }
 }
 
-/// Whether a directory of ext2, ext3 or ext4 is kept as only ext4 keeps one.
+/// Whether a directory of ext2, ext3 or ext4 is stored as only ext4 stores one.
 fn has_extents(dir: BorrowedFd<'_>) -> bool {
     const EXTENTS: u32 = 0x0008_0000;
     const INLINE_DATA: u32 = 0x1000_0000;

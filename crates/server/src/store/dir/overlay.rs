@@ -17,7 +17,7 @@ pub(super) fn is_volatile(file: BorrowedFd<'_>) -> bool {
 
 /// Whether the names of one file become files of their own when it is first written to: it is
 /// copied to the upper layer under one of its names, unless an index (`index=on`) has the others.
-/// What cannot be told is taken for so.
+/// Where that is not known, they do.
 pub(super) fn parts_names(file: BorrowedFd<'_>) -> bool {
     options_at(file).is_none_or(|options| parts(&options, has_index_by_default))
 }

@@ -1,4 +1,5 @@
-//! File systems whose numbers and handles are not theirs, or of one life only: programs behind FUSE.
+//! File systems whose numbers and handles are not theirs, or of one life only: programs behind
+//! FUSE.
 
 use super::*;
 use crate::store::dir::beneath::Component;
