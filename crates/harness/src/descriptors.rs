@@ -65,6 +65,6 @@ mod tests {
         assert_eq!(max(Some(0), 2, 0), 1);
         assert_eq!(divided(200, 1, 520, Some(1024)), Connections { max: 200, warning: None });
         let warning = divided(4096, 1, 520, Some(1024)).warning.unwrap();
-        assert!(warning.starts_with("376 connections at once, not 4096"), "{warning}");
+        assert!(warning.starts_with("328 connections at once, not 4096"), "{warning}");
     }
 }

@@ -216,22 +216,3 @@ fn one_call_at_a_time_of_one_size_has_a_cycle_and_bounds() {
         assert!(screen.contains(part), "no {part:?} in {screen}");
     }
 }
-
-#[test]
-fn a_client_that_calls_now_and_then_is_behind_no_full_link() {
-    let calls = |count: u32, every_us: f64| {
-        let mut tape = Tape::new();
-        for xid in 0..count {
-            let call = Call { xid, port: 700, bytes: 32 << 10, is_stable: false };
-            let sent = 1000.0 + f64::from(xid) * every_us;
-            exchange(&mut tape, call, sent, sent + 2_000.0);
-        }
-        let (model, screen) = explained(&tape);
-        let (least, _) = ends(&model["changes"]["window_times_4"]["interval"]);
-        (least, screen.contains("a full link may be"))
-    };
-    // As many bytes in every 50 ms: in all of them, and in one of four.
-    assert_eq!(calls(400, 10_000.0), (1.0, true));
-    let (least, is_full) = calls(60, 200_000.0);
-    assert!(least > 3.0 && !is_full, "{least}");
-}

@@ -67,7 +67,8 @@ fn files_of_a_subvolume_keep_their_handles_when_the_file_system_is_mounted_again
     let mut btrfs = std::process::Command::new("btrfs");
     let made = btrfs.args(["subvolume", "create"]).arg(root.join("sub")).output().unwrap();
     assert!(made.status.success(), "{made:?}");
-    let device = || std::os::unix::fs::MetadataExt::dev(&fs::metadata(root.join("sub")).unwrap());
+    let device_of = |at: &Path| std::os::unix::fs::MetadataExt::dev(&fs::metadata(at).unwrap());
+    let device = || device_of(&root.join("sub"));
     let options = DirOptions {
         handles: HandleChoice::Table,
         state_dir: Some(state.path().to_owned()),
@@ -80,14 +81,16 @@ fn files_of_a_subvolume_keep_their_handles_when_the_file_system_is_mounted_again
     at.write(&file.handle, 0, b"content").unwrap();
     let (before, Fixture { store, options, place }) = (device(), at);
     drop((store, mount));
-    // Takes numbers of devices meanwhile.
-    let others: Vec<_> = (0..8)
-        .map(|number| {
-            let at = place.path().join(format!("other-{number}"));
-            fs::create_dir(&at).unwrap();
-            Mount::tmpfs(at, "size=1m").unwrap()
-        })
-        .collect();
+    // Others take numbers of devices meanwhile, the lowest that are free, and in the end this one.
+    let mut others = Vec::new();
+    for number in 0..200 {
+        let at = place.path().join(format!("other-{number}"));
+        fs::create_dir(&at).unwrap();
+        others.push(Mount::tmpfs(at.clone(), "size=1m").unwrap());
+        if device_of(&at) == before {
+            break;
+        }
+    }
     let _mount = Mount::again(&root).unwrap();
     assert_ne!(device(), before);
     let at = Fixture { store: DirStore::open(&root, &options).unwrap(), options, place };
