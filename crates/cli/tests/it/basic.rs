@@ -265,7 +265,7 @@ fn an_interrupted_run_records_the_tests_that_were_whole() {
         let record: Value = serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
         let text = record.to_string();
         assert!(text.contains("test3") && !text.contains("\"test6/"), "{text}");
-        assert_eq!(record["warnings"][0]["code"], "partial", "{text}");
+        assert!(text.contains("\"code\":\"partial\""), "{text}");
         assert_eq!(names(path), NOTHING);
     }
     served.stop();

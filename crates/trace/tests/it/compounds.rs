@@ -262,7 +262,7 @@ fn a_compound_that_is_cut_off_before_its_operation_has_no_name() {
         let packet = compound(operations);
         let mut names = Vec::new();
         for snap in 28 + 24..=packet.len() {
-            let totals_of = analyze(pcap(RAW, &[packet.clone()], snap)).analyzer;
+            let totals_of = analyze(pcap(RAW, std::slice::from_ref(&packet), snap)).analyzer;
             let [(operation, total)] = totals_of.totals().operations().collect::<Vec<_>>()[..]
             else {
                 panic!("one operation at {snap}")
