@@ -31,7 +31,9 @@ mod magic {
     pub(super) const F2FS: u64 = 0xf2f5_2010;
     pub(super) const FUSE: u64 = 0x6573_5546;
     pub(super) const GFS2: u64 = 0x0116_1970;
+    pub(super) const GPFS: u64 = 0x4750_4653;
     pub(super) const JFS: u64 = 0x3153_464a;
+    pub(super) const LUSTRE: u64 = 0x0bd0_0bd0;
     pub(super) const NFS: u64 = 0x6969;
     pub(super) const NILFS: u64 = 0x3434;
     pub(super) const NTFS3: u64 = 0x7366_746e;
@@ -40,6 +42,7 @@ mod magic {
     pub(super) const RAMFS: u64 = 0x8584_58f6;
     pub(super) const SMB2: u64 = 0xfe53_4d42;
     pub(super) const TMPFS: u64 = 0x0102_1994;
+    pub(super) const UBIFS: u64 = 0x2405_1905;
     pub(super) const XFS: u64 = 0x5846_5342;
     pub(super) const ZFS: u64 = 0x2fc1_2fc1;
 }
@@ -117,6 +120,7 @@ impl FileSystem {
             magic::OVERLAY,
             magic::RAMFS,
             magic::TMPFS,
+            magic::UBIFS,
             magic::XFS,
             magic::ZFS,
         ];
@@ -128,7 +132,8 @@ impl FileSystem {
     /// program behind FUSE are of one life of it, and images (squashfs, erofs, iso9660) number
     /// their files alike, so that one that takes the place of another has files of its numbers.
     pub(super) fn has_lasting_identities(&self) -> bool {
-        let of_servers = [magic::CEPH, magic::CIFS, magic::NFS, magic::SMB2];
+        let of_servers =
+            [magic::CEPH, magic::CIFS, magic::GPFS, magic::LUSTRE, magic::NFS, magic::SMB2];
         self.has_own_numbers() || of_servers.contains(&self.magic)
     }
 
