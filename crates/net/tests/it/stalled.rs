@@ -60,6 +60,19 @@ impl Server {
         stream
     }
 
+    /// A connection whose call was answered. There is no place for it until one before it is idle,
+    /// which that is a moment after its reply.
+    fn finds_place(&self, bytes: usize) -> TcpStream {
+        let mut found = (0..10_000).filter_map(|_| {
+            let mut stream = TcpStream::connect(self.address).ok()?;
+            stream.set_read_timeout(Some(PATIENCE)).ok()?;
+            stream.write_all(&record(0, bytes)).ok()?;
+            stream.read_exact(&mut vec![0; 4 + bytes]).ok()?;
+            Some(stream)
+        });
+        found.next().expect("there is a place")
+    }
+
     fn answers(&self, bytes: usize) {
         is_answered(&mut self.begins(0, bytes), bytes);
     }
@@ -110,9 +123,12 @@ fn is_well(server: &Server) {
 }
 
 fn calls(stream: &mut TcpStream, tag: u8, bytes: usize) {
+    stream.write_all(&record(tag, bytes)).unwrap();
+}
+
+fn record(tag: u8, bytes: usize) -> Vec<u8> {
     let len = u32::try_from(bytes).unwrap();
-    stream.write_all(&Fragment { last: true, len }.to_header()).unwrap();
-    stream.write_all(&vec![tag; bytes]).unwrap();
+    [&Fragment { last: true, len }.to_header()[..], &vec![tag; bytes]].concat()
 }
 
 fn is_answered(stream: &mut TcpStream, bytes: usize) {
@@ -155,14 +171,10 @@ fn a_connection_whose_call_does_not_return_keeps_its_place() {
     let server = Server::start(&gate, 64, limits);
     let mut stuck = server.begins(GATED, 100);
     server.begun.recv_timeout(PATIENCE).unwrap();
-    let mut others = Vec::new();
-    for _ in 0..3 {
-        let mut other = server.begins(0, 100);
-        is_answered(&mut other, 100);
-        others.push(other);
-    }
+    let others: Vec<_> = (0..3).map(|_| server.finds_place(100)).collect();
     drop(shut);
     is_answered(&mut stuck, 100);
     calls(&mut stuck, 0, 100);
     is_answered(&mut stuck, 100);
+    drop(others);
 }
