@@ -19,11 +19,11 @@ pub(super) static RULE: Rule = Rule {
     source: "Boumenot 2002; nfsiostat(8); the thresholds are ours (50 ms: a course on nfsstat, \
              NKU)",
     explanation: "GETATTR, ACCESS and the like read what the server has in memory. Where they take \
-                  several times the round trip, and the smoothed one, they wait in the server: for \
-                  a thread, for its processors, or behind what its disks do. The wait behind other \
-                  calls of the same mount is subtracted: the bytes of READs and WRITEs that are \
-                  outstanding, at the rate of the mount or of 1 Gbit/s if that is more. The rest \
-                  is divided by the calls outstanding.",
+                  several times the round trip, they wait in the server: for a thread, for its \
+                  processors, or behind what its disks do. The smoothed round trip is subtracted, \
+                  and so is the wait behind other calls of the same mount: the bytes of READs and \
+                  WRITEs that are outstanding, at the rate of the mount or of 1 Gbit/s if that is \
+                  more. The rest is divided by the calls outstanding.",
     remedy: "`nfskit doctor` on the server: its threads, processors and disks.",
     gain: "Cannot be predicted from the client: the cause is on the server.",
     explained_by: &["full-path"],
@@ -51,10 +51,11 @@ fn judge(case: &Case<'_>) -> Judged {
     // It waits behind the mount's own calls, too: what is left is its part of them.
     let calls = mount.rates.total.outstanding_mean.unwrap_or(1.0).max(1.0);
     let part = (cheap - ahead_ms(mount, calls)) / calls;
-    let is_slow = part > case.limit(&RULE, "ms") && part > case.limit(&RULE, "times") * floor.ms;
-    fine_if(!is_slow, &numbers)?;
-    // Otherwise network-or-server has it.
-    not_applicable_if(part <= case.limit(&RULE, "times") * floor.most_ms)?;
+    let is_slow =
+        |part: f64| part > case.limit(&RULE, "ms") && part > case.limit(&RULE, "times") * floor.ms;
+    fine_if(!is_slow(part), &numbers)?;
+    // Without the most that the network may take of a call. Otherwise network-or-server has it.
+    not_applicable_if(!is_slow(part - floor.most_ms / calls))?;
     Found::new(&RULE, format!("{numbers}: the server lets calls wait"), REMEDY)
         .unpredicted("what is waited for is on the server")
         .into()
@@ -94,6 +95,9 @@ mod tests {
         assert!(sure.what.starts_with("the cheapest call takes 8.00 ms"), "{sure:?}");
         assert!(sure.against.is_empty());
         is_quiet(&RULE, &evidence(8_000, "7.9"));
+        // What the network cannot have taken is the server's.
+        found(&RULE, &evidence(22_000, "5.5"));
+        is_quiet(&RULE, &evidence(7_000, "5.5"));
     }
 
     #[test]
