@@ -1,10 +1,9 @@
 //! A socket of datagrams, driven by one task.
 //!
-//! A datagram is a call; its reply goes back along the same way, from the
-//! address that it was sent to. Over a limit datagrams are dropped, and counted: the client sends
-//! them again later, which is all the back-pressure that UDP has. Replies that the socket does not
-//! take at once wait in a queue of at most [`QUEUE_BYTES_MAX`]; over that they are dropped and
-//! counted, too.
+//! A datagram is a call; its reply goes back along the same way, from the address that it was sent
+//! to. Over a limit datagrams are dropped, and counted: the client sends them again later, which is
+//! all the back-pressure that UDP has. Replies that the socket does not take at once wait in a
+//! queue of at most [`QUEUE_BYTES_MAX`]; over that they are dropped and counted, too.
 
 use std::collections::VecDeque;
 use std::future::Future;

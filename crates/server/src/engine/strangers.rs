@@ -30,11 +30,9 @@ impl<S: Store> Engine<S> {
             Ok(call) => call,
             Err(refused) => return refused,
         };
-        if header.program == wire::nfs3::PROGRAM && header.procedure != 0 {
-            return Answer::Nothing;
-        }
         let reply = match self.serve_stranger(peer, &header, &args) {
-            Ok(head) => Message::new(head),
+            Ok(Some(head)) => Message::new(head),
+            Ok(None) => return Answer::Nothing,
             Err(refusal) => refusal.message(header.xid),
         };
         match reply.wire_len() <= UNPROVEN_TIMES_MAX * record.len() {
@@ -43,17 +41,19 @@ impl<S: Store> Engine<S> {
         }
     }
 
+    /// None: it gets no answer.
     fn serve_stranger(
         &self,
         peer: &Peer,
         header: &CallHeader<'_>,
         args: &Reader<'_>,
-    ) -> Result<Vec<u8>, Refusal> {
+    ) -> Result<Option<Vec<u8>>, Refusal> {
         let procedure = known_procedure(header, self.config.versions).map_err(Refusal::Accepted)?;
         let mut head = ReplyHeader::success(header.xid).to_bytes();
         match procedure {
             // NULL of all programs.
             _ if header.procedure == 0 => {}
+            Procedure::Nfs2(_) | Procedure::Nfs3(_) => return Ok(None),
             // It does not learn whether there is such an export.
             Procedure::Mount(mount::Procedure::Mnt) | Procedure::Mount1(mount::Procedure::Mnt) => {
                 MntReply::Err(MountStat3::Acces).encode(&mut head);
@@ -74,6 +74,6 @@ impl<S: Store> Engine<S> {
             }
             _ => return Err(Refusal::Auth(AuthStat::TooWeak)),
         }
-        Ok(head)
+        Ok(Some(head))
     }
 }

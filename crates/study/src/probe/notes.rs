@@ -132,22 +132,7 @@ fn stability(outcome: &Probed, shown: &Shown) -> Option<Note> {
                     are stable (FILE_SYNC), so there are no COMMITs, and T_B is in T_op here";
         return Some(("stable", text.to_owned()));
     }
-    let [block, commit] =
-        [(shown.block, &outcome.findings.block_us), (shown.commit, &outcome.findings.commit_us)]
-            .map(|(shown, estimate)| at_most_us(outcome, estimate).filter(|_| !shown));
-    if let Some(text) = match (block, commit, shown.storage()) {
-        (Some(at_most_us), _, true) => Some(format!(
-            "T_B of 8 KiB cannot be told: FILE_SYNC of a block takes 0 to {at_most_us:.0} us \
-             longer than UNSTABLE; measure again when the machine is quiet"
-        )),
-        (None, None, _) | (_, _, true) => None,
-        (block, commit, false) => Some(format!(
-            "T_B cannot be told: FILE_SYNC of a block takes 0 to {:.0} us longer than UNSTABLE, \
-             and a COMMIT 0 to {:.0} us longer than NULL; measure again when the machine is quiet",
-            block.unwrap_or(outcome.findings.block_us.value),
-            commit.unwrap_or(outcome.findings.commit_us.value)
-        )),
-    } {
+    if let Some(text) = open_stability(outcome, shown) {
         return Some(("open-stability", text));
     }
     if !shown.storage() {
@@ -159,6 +144,27 @@ fn stability(outcome: &Probed, shown: &Shown) -> Option<Note> {
     let text = "T_B of 8 KiB does not show: FILE_SYNC of a block takes no longer than UNSTABLE, \
                 while a COMMIT of many takes time";
     (!shown.block).then(|| ("small-stability", text.to_owned()))
+}
+
+/// What T_B may be, where its interval goes from nothing to what would matter.
+fn open_stability(outcome: &Probed, shown: &Shown) -> Option<String> {
+    let findings = &outcome.findings;
+    let [block, commit] = [(shown.block, &findings.block_us), (shown.commit, &findings.commit_us)]
+        .map(|(shown, estimate)| at_most_us(outcome, estimate).filter(|_| !shown));
+    if shown.storage() {
+        let at_most_us = block?;
+        return Some(format!(
+            "T_B of 8 KiB cannot be told: FILE_SYNC of a block takes 0 to {at_most_us:.0} us \
+             longer than UNSTABLE; measure again when the machine is quiet"
+        ));
+    }
+    block.or(commit)?;
+    Some(format!(
+        "T_B cannot be told: FILE_SYNC of a block takes 0 to {:.0} us longer than UNSTABLE, and a \
+         COMMIT 0 to {:.0} us longer than NULL; measure again when the machine is quiet",
+        block.unwrap_or(findings.block_us.value),
+        commit.unwrap_or(findings.commit_us.value)
+    ))
 }
 
 /// How much a time of storage may be at most, where that is no small part of a call: over half of a
